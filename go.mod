@@ -1,0 +1,3 @@
+module claimcheck.dev/claimcheck
+
+go 1.26.0
