@@ -1,0 +1,150 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"claimcheck.dev/claimcheck/shared/mediatype"
+	"claimcheck.dev/claimcheck/shared/names"
+)
+
+// IdempotencyWindow is how long an Idempotency-Key is remembered.
+const IdempotencyWindow = 24 * time.Hour
+
+// Idempotency identifies a repeatable request. Remembered per account, actor and route.
+type Idempotency struct {
+	Account string
+	Actor   string
+	Route   string // such as "POST /v1/uploads"
+	Key     string // the client's Idempotency-Key
+	Digest  string // SHA-256 of the request; another one under the same key is a mismatch
+}
+
+// Creator stores new files with their quota.
+type Creator interface {
+	// Create stores f (a new id), charges its quota and remembers idem (may be nil), all or nothing. When idem is
+	// remembered with the same digest and hasn't passed its window at now, nothing is written and the file made then
+	// is returned with repeated true; with another digest ErrIdempotencyMismatch. A quota that would be exceeded is a
+	// *LimitError without RetryAfter; conflicts that outlast their retries are ErrTryAgain.
+	Create(ctx context.Context, f File, q Quota, idem *Idempotency, now time.Time) (got File, repeated bool, err error)
+	// EndedHolds returns up to max ids of files of the account whose quota is still charged although their deadline
+	// is not after now, read with strong consistency.
+	EndedHolds(ctx context.Context, account string, now time.Time, max int) (ids []string, err error)
+	// NextEnd returns the deadline of the first charged file of the account that counts against kind, the zero time
+	// when there is none. Actor matters for the kinds that are counted by actor.
+	NextEnd(ctx context.Context, account, actor string, kind LimitKind) (time.Time, error)
+	// Release ends the hold of a file whose deadline has passed and marks the file expired if it is still live. It is
+	// a success that changes nothing when that has been done.
+	Release(ctx context.Context, account, id string, now time.Time) error
+}
+
+// Draft is what a caller asks for, as strings and numbers of the API.
+type Draft struct {
+	Filename    string
+	ContentType string // "" for application/octet-stream
+	Size        *int64 // nil: not declared
+	SHA256      string // any accepted notation, "" when not declared
+	SingleUse   bool
+	TTLSeconds  *int64
+	Metadata    map[string]string
+}
+
+// newFile checks d and makes the record of a reservation.
+func newFile(c Caller, d Draft, l Limits, id string, now time.Time) (File, error) {
+	var bad ValidationError
+	f := File{
+		ID: id, Account: c.Account, Actor: c.Actor, State: Reserved, Purpose: Upload,
+		Size: SizeUnknown, SingleUse: d.SingleUse, Metadata: d.Metadata, Counted: true,
+		CreatedAt: now.UTC().Truncate(time.Second),
+	}
+	var err error
+	if f.Filename, err = names.Clean(d.Filename); err != nil {
+		bad.Add("filename", err.Error())
+	}
+	f.ContentType = mediatype.OctetStream
+	if d.ContentType != "" {
+		if f.ContentType, err = mediatype.Parse(d.ContentType); err != nil {
+			bad.Add("content_type", err.Error())
+		}
+	}
+	if d.SHA256 != "" {
+		var ok bool
+		if f.SHA256, ok = ParseSHA256(d.SHA256); !ok {
+			bad.Add("sha256", "must be a SHA-256 digest in hex (64 characters), base64 or base64url")
+		}
+	}
+	checkMetadata(d.Metadata, &bad)
+	life, ok := l.life(d.TTLSeconds, d.SingleUse)
+	if !ok {
+		bad.Add("ttl_seconds", l.ttlMessage())
+	}
+	empty := false
+	if d.Size != nil {
+		f.Size = *d.Size
+		empty = f.Size == 0
+		if f.Size < 0 {
+			bad.Add("size_bytes", "must be a whole number of bytes, 1 or more")
+		}
+	}
+	if err := bad.Err(); err != nil {
+		return File{}, err
+	}
+	if empty {
+		return File{}, ErrEmptyFile
+	}
+	f.Charged = f.Size
+	if f.Size == SizeUnknown {
+		f.Charged = l.MaxFileBytes
+	}
+	f.ExpiresAt = f.CreatedAt.Add(life)
+	f.UploadBy = f.CreatedAt.Add(min(l.ReservationTTL, life))
+	return f, nil
+}
+
+// releaseBatch bounds how many ended holds one refused creation clears at a time, and releaseRounds how often it
+// tries again before it reports the limit.
+const (
+	releaseBatch  = 25
+	releaseRounds = 40
+)
+
+// create stores f. Whoever meets a limit clears the holds whose time is over and tries again, so quotas are free at
+// the second of expiry without any background process.
+func create(ctx context.Context, r Creator, f File, q Quota, idem *Idempotency, now time.Time) (File, bool, error) {
+	for range releaseRounds {
+		got, repeated, err := r.Create(ctx, f, q, idem, now)
+		var limit *LimitError
+		if !errors.As(err, &limit) {
+			return got, repeated, err
+		}
+		ended, err := r.EndedHolds(ctx, f.Account, now, releaseBatch)
+		if err != nil {
+			return File{}, false, fmt.Errorf("looking for ended holds: %w", err)
+		}
+		if len(ended) == 0 {
+			return File{}, false, withRetryAfter(ctx, r, f, limit, now)
+		}
+		for _, id := range ended {
+			if err := r.Release(ctx, f.Account, id, now); err != nil {
+				return File{}, false, fmt.Errorf("releasing the ended hold of %s: %w", id, err)
+			}
+		}
+	}
+	return File{}, false, fmt.Errorf("ended holds kept coming: %w", ErrTryAgain)
+}
+
+// withRetryAfter completes limit with the time until quota comes free.
+func withRetryAfter(ctx context.Context, r Creator, f File, limit *LimitError, now time.Time) error {
+	end, err := r.NextEnd(ctx, f.Account, f.Actor, limit.Kind)
+	if err != nil {
+		return fmt.Errorf("looking for the next end: %w", err)
+	}
+	out := *limit
+	out.RetryAfter = time.Second
+	if wait := end.Sub(now); wait > time.Second {
+		out.RetryAfter = wait
+	}
+	return &out
+}

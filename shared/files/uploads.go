@@ -1,0 +1,134 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// SignedRequest is a presigned request: what the client must send, nothing more. URL and headers are secrets until
+// ExpiresAt.
+type SignedRequest struct {
+	Method    string
+	URL       string
+	Headers   map[string]string
+	ExpiresAt time.Time // never later than the credentials that signed it
+}
+
+// UploadSigner presigns the upload of a reserved file.
+type UploadSigner interface {
+	// SignUpload signs a write-once PUT of f's staged bytes: content type, length and digest as far as f declares
+	// them. It ends at until or with the signing credentials, whichever is earlier.
+	SignUpload(ctx context.Context, f File, now, until time.Time) (SignedRequest, error)
+}
+
+// UploadRecords is what Uploads needs of the table.
+type UploadRecords interface {
+	Creator
+	Finder
+}
+
+// Finder reads records.
+type Finder interface {
+	// File returns the record of id with strong consistency, or ErrFileNotFound.
+	File(ctx context.Context, id string) (File, error)
+}
+
+// Uploads reserves slots and renews their presigned uploads.
+type Uploads struct {
+	Records UploadRecords
+	Signer  UploadSigner
+	Limits  Limits
+	URLTTL  time.Duration // life of one presigned upload
+	Now     func() time.Time
+	NewID   func() string
+}
+
+// Reservation is a file with, while it waits for its bytes, the request that uploads them.
+type Reservation struct {
+	File   File
+	Upload *SignedRequest // nil unless reserved
+}
+
+// Reserve creates a file and presigns its upload. The errors are *ValidationError, ErrEmptyFile, *TooLargeError,
+// *LimitError, ErrIdempotencyMismatch and ErrTryAgain; after any of them nothing is stored or counted. A repeat under
+// the same idempotency key returns the same file with a fresh upload.
+func (u *Uploads) Reserve(ctx context.Context, c Caller, d Draft, idem *Idempotency) (Reservation, error) {
+	now := u.Now()
+	f, err := newFile(c, d, u.Limits, u.NewID(), now)
+	if err != nil {
+		return Reservation{}, err
+	}
+	if f.Size > u.Limits.MaxFileBytes {
+		return Reservation{}, &TooLargeError{
+			Max:    u.Limits.MaxFileBytes,
+			Detail: fmt.Sprintf("A file may have at most %d bytes; %d were declared.", u.Limits.MaxFileBytes, f.Size),
+		}
+	}
+	f, repeated, err := create(ctx, u.Records, f, u.Limits.quota(), idem, now)
+	if err != nil {
+		return Reservation{}, err
+	}
+	if repeated {
+		if gone := f.Gone(now); gone != nil {
+			return Reservation{}, gone
+		}
+	}
+	return u.reservation(ctx, f, now)
+}
+
+// Get returns the reservation with a fresh upload while it waits for bytes. Only its creator may ask; to anyone else
+// it is ErrFileNotFound. Rejected files are shown, finished ones explain themselves by an error.
+func (u *Uploads) Get(ctx context.Context, c Caller, id string) (Reservation, error) {
+	f, err := visible(ctx, u.Records, c, id)
+	if err != nil {
+		return Reservation{}, err
+	}
+	if !CapabilitiesOf(c, f).Upload {
+		return Reservation{}, ErrFileNotFound
+	}
+	now := u.Now()
+	if f.State != Rejected {
+		if err := f.Gone(now); err != nil {
+			return Reservation{}, err
+		}
+	}
+	return u.reservation(ctx, f, now)
+}
+
+func (u *Uploads) reservation(ctx context.Context, f File, now time.Time) (Reservation, error) {
+	if f.State != Reserved {
+		return Reservation{File: f}, nil
+	}
+	until := earliest(now.Add(u.URLTTL), f.UploadBy)
+	signed, err := u.Signer.SignUpload(ctx, f, now, until)
+	if err != nil {
+		return Reservation{}, fmt.Errorf("presigning the upload of %s: %w", f.ID, err)
+	}
+	return Reservation{File: f, Upload: &signed}, nil
+}
+
+// visible returns the record of id if c may know of it, else ErrFileNotFound: the same for malformed, missing and
+// foreign ids.
+func visible(ctx context.Context, r Finder, c Caller, id string) (File, error) {
+	if !ValidID(id) {
+		return File{}, ErrFileNotFound
+	}
+	f, err := r.File(ctx, id)
+	if err != nil {
+		return File{}, err
+	}
+	if !CapabilitiesOf(c, f).Visible {
+		return File{}, ErrFileNotFound
+	}
+	return f, nil
+}
+
+func earliest(t time.Time, others ...time.Time) time.Time {
+	for _, o := range others {
+		if o.Before(t) {
+			t = o
+		}
+	}
+	return t
+}
