@@ -5,9 +5,9 @@
 // One type serves one group of operations, with just the dependencies it needs, so that each Lambda function links
 // no more than it uses:
 //
-//   - Uploads reserves slots and renews their presigned uploads
+//   - Uploads reserves slots, Renewer renews their presigned uploads
 //   - Inline stores small bodies at once
-//   - Verifier turns uploaded bytes into a sealed, readable file, or rejects them
+//   - Verifier turns uploaded bytes into a sealed, readable file, or rejects them; Completer does so on request
 //   - Reader shows files, links them and resolves handles
 //
 // Three rules hold everywhere. Every state change is one conditional write that names the state it expects, so a

@@ -22,21 +22,15 @@ type UploadSigner interface {
 	SignUpload(ctx context.Context, f File, now, until time.Time) (SignedRequest, error)
 }
 
-// UploadRecords is what Uploads needs of the table.
-type UploadRecords interface {
-	Creator
-	Finder
-}
-
 // Finder reads records.
 type Finder interface {
 	// File returns the record of id with strong consistency, or ErrFileNotFound.
 	File(ctx context.Context, id string) (File, error)
 }
 
-// Uploads reserves slots and renews their presigned uploads.
+// Uploads reserves slots.
 type Uploads struct {
-	Records UploadRecords
+	Records Creator
 	Signer  UploadSigner
 	Limits  Limits
 	URLTTL  time.Duration // life of one presigned upload
@@ -74,34 +68,42 @@ func (u *Uploads) Reserve(ctx context.Context, c Caller, d Draft, idem *Idempote
 			return Reservation{}, gone
 		}
 	}
-	return u.reservation(ctx, f, now)
+	return sign(ctx, u.Signer, f, now, u.URLTTL)
 }
 
-// Get returns the reservation with a fresh upload while it waits for bytes. Only its creator may ask; to anyone else
-// it is ErrFileNotFound. Rejected files are shown, finished ones explain themselves by an error.
-func (u *Uploads) Get(ctx context.Context, c Caller, id string) (Reservation, error) {
-	f, err := visible(ctx, u.Records, c, id)
+// Renewer shows reservations to their creator, with a fresh upload while they wait for bytes.
+type Renewer struct {
+	Records Finder
+	Signer  UploadSigner
+	URLTTL  time.Duration
+	Now     func() time.Time
+}
+
+// Get returns the reservation. Only its creator may ask; to anyone else it is ErrFileNotFound. Rejected files are
+// shown, other finished ones explain themselves by an error.
+func (r *Renewer) Get(ctx context.Context, c Caller, id string) (Reservation, error) {
+	f, err := visible(ctx, r.Records, c, id)
 	if err != nil {
 		return Reservation{}, err
 	}
 	if !CapabilitiesOf(c, f).Upload {
 		return Reservation{}, ErrFileNotFound
 	}
-	now := u.Now()
+	now := r.Now()
 	if f.State != Rejected {
 		if err := f.Gone(now); err != nil {
 			return Reservation{}, err
 		}
 	}
-	return u.reservation(ctx, f, now)
+	return sign(ctx, r.Signer, f, now, r.URLTTL)
 }
 
-func (u *Uploads) reservation(ctx context.Context, f File, now time.Time) (Reservation, error) {
+// sign adds a presigned upload to a file that waits for its bytes.
+func sign(ctx context.Context, s UploadSigner, f File, now time.Time, ttl time.Duration) (Reservation, error) {
 	if f.State != Reserved {
 		return Reservation{File: f}, nil
 	}
-	until := earliest(now.Add(u.URLTTL), f.UploadBy)
-	signed, err := u.Signer.SignUpload(ctx, f, now, until)
+	signed, err := s.SignUpload(ctx, f, now, earliest(now.Add(ttl), f.UploadBy))
 	if err != nil {
 		return Reservation{}, fmt.Errorf("presigning the upload of %s: %w", f.ID, err)
 	}

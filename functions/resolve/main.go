@@ -1,0 +1,30 @@
+// Command resolve serves POST /v1/resolve: a link for every handle inside a JSON value.
+package main
+
+import (
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"claimcheck.dev/claimcheck/shared/access"
+	"claimcheck.dev/claimcheck/shared/records"
+	"claimcheck.dev/claimcheck/shared/startup"
+	"claimcheck.dev/claimcheck/shared/wiring"
+)
+
+type config struct {
+	wiring.Delivery
+	Table        string `env:"TABLE_NAME"`
+	HandlePrefix string `env:"HANDLE_PREFIX"`
+	MetaKey      string `env:"META_KEY"`
+}
+
+func main() {
+	cfg, env := startup.Load[config]()
+	table := records.Connect(env, cfg.Table)
+	reader, signer := wiring.Reader(env, cfg.Delivery, table)
+	startup.Warm(table.Warm, signer.Warm)
+
+	auth := &access.Authenticator{Keys: table, Now: time.Now}
+	lambda.Start(endpoint(auth, reader, cfg.HandlePrefix, cfg.MetaKey).Serve)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"claimcheck.dev/claimcheck/shared/objects"
+)
+
+// verifier settles what an event announces; an error asks for another delivery.
+type verifier interface {
+	Event(ctx context.Context, id string) error
+}
+
+type handler struct {
+	bucket   string
+	verifier verifier
+	log      *slog.Logger // nil: JSON lines on stderr
+}
+
+// notification is the part of an S3 notification that is used. It is decoded by hand: events.S3Event refuses a whole
+// batch for one badly escaped key. The test event that S3 sends at set-up has no records.
+type notification struct {
+	Records []struct {
+		S3 struct {
+			Bucket struct {
+				Name string `json:"name"`
+			} `json:"bucket"`
+			Object struct {
+				Key string `json:"key"` // URL-encoded, + for a space
+			} `json:"object"`
+		} `json:"s3"`
+	} `json:"Records"`
+}
+
+// handle verifies every object of the batch and reports the messages that must be delivered again.
+func (h handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
+	var resp events.SQSEventResponse
+	for _, m := range batch.Records {
+		if err := h.message(ctx, m.Body); err != nil {
+			h.logger().ErrorContext(ctx, "verification failed", "message", m.MessageId, "error", err)
+			resp.BatchItemFailures = append(resp.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
+		}
+	}
+	return resp, nil
+}
+
+func (h handler) message(ctx context.Context, body string) error {
+	var n notification
+	if err := json.Unmarshal([]byte(body), &n); err != nil {
+		return fmt.Errorf("the message is not an S3 notification: %w", err)
+	}
+	var errs []error
+	for _, rec := range n.Records {
+		if rec.S3.Bucket.Name != h.bucket {
+			h.logger().WarnContext(ctx, "ignored an event of another bucket")
+			continue
+		}
+		key, err := url.QueryUnescape(rec.S3.Object.Key)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the object key is badly escaped: %w", err))
+			continue
+		}
+		id, ok := objects.ParseStagingKey(key)
+		if !ok {
+			h.logger().WarnContext(ctx, "ignored an event outside of staging/")
+			continue
+		}
+		if err := h.verifier.Event(ctx, id); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		h.logger().InfoContext(ctx, "settled", "id", id)
+	}
+	return errors.Join(errs...)
+}
+
+var defaultLog = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+
+func (h handler) logger() *slog.Logger {
+	if h.log == nil {
+		return defaultLog
+	}
+	return h.log
+}

@@ -1,0 +1,24 @@
+// Command verify-upload handles S3 ObjectCreated events from a queue: it verifies what was uploaded to staging/.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"claimcheck.dev/claimcheck/shared/records"
+	"claimcheck.dev/claimcheck/shared/startup"
+	"claimcheck.dev/claimcheck/shared/wiring"
+)
+
+type config struct {
+	wiring.Verification
+	Table string `env:"TABLE_NAME"`
+}
+
+func main() {
+	cfg, env := startup.Load[config]()
+	table := records.Connect(env, cfg.Table)
+	startup.Warm(table.Warm)
+
+	h := handler{bucket: cfg.Bucket, verifier: wiring.Verifier(env, cfg.Verification, table)}
+	lambda.Start(h.handle)
+}

@@ -1,0 +1,272 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"claimcheck.dev/claimcheck/shared/files"
+)
+
+var (
+	errInteger = errors.New("must be a whole number, written in digits")
+	errRange   = errors.New("is out of range")
+)
+
+// Object is a JSON object whose members are taken one by one. Every problem is collected, so a client learns of all
+// of them at once; Err also reports the members that nobody took.
+type Object struct {
+	bad     files.ValidationError
+	members map[string]json.RawMessage
+	order   []string
+	taken   map[string]bool
+}
+
+// parseObject reads one JSON object strictly: valid UTF-8, no repeated names at any depth, nothing after it.
+func parseObject(data []byte) (*Object, error) {
+	if !utf8.Valid(data) {
+		return nil, files.Invalid("body", "must be JSON in UTF-8")
+	}
+	if err := checkJSON(data); err != nil {
+		return nil, err
+	}
+	o := &Object{members: map[string]json.RawMessage{}, taken: map[string]bool{}}
+	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return nil, files.Invalid("body", "must be a JSON object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.Token() // the opening brace; checkJSON has read it all
+	for dec.More() {
+		name, _ := dec.Token()
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, files.Invalid("body", "must be valid JSON")
+		}
+		o.order = append(o.order, name.(string))
+		o.members[name.(string)] = raw
+	}
+	return o, nil
+}
+
+// checkJSON walks a whole document, looking for syntax errors, repeated names and trailing data.
+func checkJSON(data []byte) error {
+	invalid := files.Invalid("body", "must be valid JSON")
+	if !json.Valid(data) { // also bounds the nesting depth
+		return invalid
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	type level struct {
+		names map[string]bool // nil in arrays
+		key   bool            // the next token is a member name
+	}
+	var stack []level
+	for {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return invalid
+		}
+		switch t := tok.(type) {
+		case json.Delim:
+			switch t {
+			case '{':
+				stack = append(stack, level{names: map[string]bool{}, key: true})
+				continue
+			case '[':
+				stack = append(stack, level{})
+				continue
+			}
+			stack = stack[:len(stack)-1]
+		case string:
+			if top := len(stack) - 1; top >= 0 && stack[top].key {
+				if stack[top].names[t] {
+					return files.Invalid(printable(t), "appears twice in one object")
+				}
+				stack[top].names[t] = true
+				stack[top].key = false
+				continue
+			}
+		}
+		if top := len(stack) - 1; top >= 0 && stack[top].names != nil {
+			stack[top].key = true
+		}
+	}
+}
+
+func (o *Object) take(name string) (json.RawMessage, bool) {
+	o.taken[name] = true
+	raw, ok := o.members[name]
+	if ok && string(raw) == "null" {
+		o.bad.Add(name, "must not be null; leave it out instead")
+		return nil, false
+	}
+	return raw, ok
+}
+
+// Has reports whether the member was sent.
+func (o *Object) Has(name string) bool { _, ok := o.members[name]; return ok }
+
+// Bad records a problem with a member.
+func (o *Object) Bad(name, message string) { o.bad.Add(name, message) }
+
+// Err returns every problem found, members that nobody took included, or nil.
+func (o *Object) Err() error {
+	for _, name := range o.order {
+		if !o.taken[name] {
+			o.bad.Add(printable(name), "is not a field of this request")
+		}
+	}
+	return o.bad.Err()
+}
+
+// String returns a member that is a string, "" when it wasn't sent.
+func (o *Object) String(name string) string {
+	raw, ok := o.take(name)
+	if !ok {
+		return ""
+	}
+	s, err := decodeString(raw)
+	if err != nil {
+		o.bad.Add(name, err.Error())
+	}
+	return s
+}
+
+// Required is String for a member that must be sent.
+func (o *Object) Required(name string) string {
+	if !o.Has(name) {
+		o.taken[name] = true
+		o.bad.Add(name, "is required")
+		return ""
+	}
+	return o.String(name)
+}
+
+// Optional is String for a member that, when sent, must not be empty.
+func (o *Object) Optional(name string) string {
+	before := len(o.bad.Fields)
+	s := o.String(name)
+	if raw, sent := o.members[name]; sent && s == "" && len(raw) > 0 && len(o.bad.Fields) == before {
+		o.bad.Add(name, "must not be empty; leave it out instead")
+	}
+	return s
+}
+
+func decodeString(raw json.RawMessage) (string, error) {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", errors.New("must be a string")
+	}
+	// Unpaired surrogates decode to U+FFFD without an error, which would store something else than was sent.
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+		return "", errors.New("must not contain unpaired surrogates")
+	}
+	return s, nil
+}
+
+// Int returns a member that is a whole number, nil when it wasn't sent.
+func (o *Object) Int(name string) *int64 {
+	raw, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	n, err := parseInteger(string(raw))
+	if err != nil {
+		o.bad.Add(name, err.Error())
+		return nil
+	}
+	return &n
+}
+
+// Bool returns a member that is true or false; false when it wasn't sent.
+func (o *Object) Bool(name string) bool {
+	raw, ok := o.take(name)
+	if ok && string(raw) != "true" && string(raw) != "false" {
+		o.bad.Add(name, "must be true or false")
+	}
+	return string(raw) == "true"
+}
+
+// Time returns a member that is an RFC 3339 time, in whole seconds UTC; the zero time when it wasn't sent.
+func (o *Object) Time(name string) time.Time {
+	if !o.Has(name) {
+		o.taken[name] = true
+		return time.Time{}
+	}
+	before := len(o.bad.Fields)
+	s := o.String(name)
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		if len(o.bad.Fields) == before {
+			o.bad.Add(name, "must be a time such as 2026-01-31T12:00:00Z (RFC 3339)")
+		}
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Second)
+}
+
+// Strings returns a member that is an array of strings, nil when it wasn't sent.
+func (o *Object) Strings(name string) []string {
+	raw, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		o.bad.Add(name, "must be an array of strings")
+		return nil
+	}
+	out := make([]string, 0, len(items))
+	for i, item := range items {
+		s, err := decodeString(item)
+		if err != nil {
+			o.bad.Add(fmt.Sprintf("%s[%d]", name, i), err.Error())
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// StringMap returns a member that is an object of strings; nil when it wasn't sent.
+func (o *Object) StringMap(name string) map[string]string {
+	raw, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	var items map[string]json.RawMessage
+	if raw[0] != '{' || json.Unmarshal(raw, &items) != nil {
+		o.bad.Add(name, "must be an object of strings")
+		return nil
+	}
+	out := make(map[string]string, len(items))
+	for _, k := range sortedKeys(items) {
+		s, err := decodeString(items[k])
+		if err != nil {
+			o.bad.Add(name+"."+printable(k), err.Error())
+		}
+		out[k] = s
+	}
+	return out
+}
+
+// Raw returns a member that is an object, as it was sent; nil, with the problem recorded, when it isn't there.
+func (o *Object) Raw(name string) json.RawMessage {
+	raw, ok := o.take(name)
+	switch {
+	case !o.Has(name):
+		o.bad.Add(name, "is required")
+	case ok && raw[0] != '{':
+		o.bad.Add(name, "must be an object")
+	case ok:
+		return raw
+	}
+	return nil
+}
