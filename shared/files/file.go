@@ -88,7 +88,7 @@ type Reason struct {
 
 // Claim is an exclusive lease on a single-use file.
 type Claim struct {
-	ID         string // "" when the file was never claimed or was released
+	ID         string // "" when the file was never claimed
 	Actor      string
 	Holder     string
 	LeaseUntil time.Time
@@ -102,10 +102,13 @@ func (f File) Deadline() time.Time {
 	return f.ExpiresAt
 }
 
-// At is the state of f at now: the clock, not the stored state, decides expiry.
+// At is the state of f at now: the clock, not the stored state, decides expiry and the end of a lease.
 func (f File) At(now time.Time) State {
 	if f.State.Live() && !now.Before(f.Deadline()) {
 		return Expired
+	}
+	if f.State == Claimed && !now.Before(f.Claim.LeaseUntil) {
+		return Ready
 	}
 	return f.State
 }

@@ -47,13 +47,10 @@ type Stage interface {
 
 // VerifyRecords is what Verifier needs of the table.
 type VerifyRecords interface {
-	Finder
 	// MarkReady moves before from reserved to ready with the verified values, settles its quota to verified.Size and
 	// returns the new record. When the file isn't reserved any more: ErrStateChanged.
 	MarkReady(ctx context.Context, before File, verified Verified) (File, error)
-	// End moves before from its state, which must be live, to one of the final states and gives back its quota, once.
-	// When the file isn't in before.State any more: ErrStateChanged.
-	End(ctx context.Context, before File, end Ending) (File, error)
+	DeleteRecords
 }
 
 // Verified is what verification learned of a file.

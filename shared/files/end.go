@@ -1,0 +1,106 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Bytes removes what a file left in the object store.
+type Bytes interface {
+	// Purge deletes everything stored for id: what is staged and every sealed copy. It is a success when nothing is
+	// there.
+	Purge(ctx context.Context, id string) error
+	// Discard deletes the staged object of id, if any.
+	Discard(ctx context.Context, id string) error
+	// Remove deletes a sealed object, if it exists.
+	Remove(ctx context.Context, object string) error
+}
+
+// Cleaner removes the bytes of ended files at once, in the normal case. What it fails to remove is left to the
+// deletion queue, which hears of every end through the table's stream; Failed only reports it.
+type Cleaner struct {
+	Bytes  Bytes
+	Failed func(ctx context.Context, id string, err error)
+}
+
+// Clean removes the bytes of f, which has ended.
+func (c Cleaner) Clean(ctx context.Context, f File) {
+	if err := c.clean(context.WithoutCancel(ctx), f); err != nil && c.Failed != nil {
+		c.Failed(ctx, f.ID, err)
+	}
+}
+
+func (c Cleaner) clean(ctx context.Context, f File) error {
+	if f.Sealed == "" { // a verifier may be at work on it: look for whatever is there
+		return c.Bytes.Purge(ctx, f.ID)
+	}
+	return c.Bytes.Remove(ctx, f.Sealed)
+}
+
+// Purger is the consumer of the deletion queue.
+type Purger struct {
+	Records Finder
+	Bytes   Bytes
+}
+
+// Purge removes everything that id left in the object store, unless the record says that the file is still in use.
+func (p *Purger) Purge(ctx context.Context, id string) error {
+	if !ValidID(id) {
+		return nil
+	}
+	f, err := p.Records.File(ctx, id)
+	if err != nil && !errors.Is(err, ErrFileNotFound) {
+		return fmt.Errorf("reading %s: %w", id, err)
+	}
+	if err == nil && f.State.Live() {
+		return nil
+	}
+	if err := p.Bytes.Purge(ctx, id); err != nil {
+		return fmt.Errorf("purging %s: %w", id, err)
+	}
+	return nil
+}
+
+// DeleteRecords is what Deleter needs of the table.
+type DeleteRecords interface {
+	Finder
+	// End moves before from its state to one of the final states and gives back its quota if it was live, once. When
+	// the file isn't in before.State any more: ErrStateChanged.
+	End(ctx context.Context, before File, end Ending) (File, error)
+}
+
+// Deleter deletes files on request.
+type Deleter struct {
+	Records DeleteRecords
+	Cleaner Cleaner
+	Now     func() time.Time
+}
+
+// Delete ends id as deleted, whatever its state, and removes its bytes. A repeat succeeds. Without the right to delete
+// it is ErrForbidden, for a file that c can't see ErrFileNotFound.
+func (d *Deleter) Delete(ctx context.Context, c Caller, id string) error {
+	for range verifyAttempts {
+		f, err := visible(ctx, d.Records, c, id)
+		if err != nil {
+			return err
+		}
+		if !CapabilitiesOf(c, f).Delete {
+			return ErrForbidden
+		}
+		if f.State == Deleted {
+			return nil
+		}
+		ended, err := d.Records.End(ctx, f, Ending{State: Deleted, At: d.Now()})
+		if errors.Is(err, ErrStateChanged) {
+			continue // it moved on meanwhile; delete what it is now
+		}
+		if err != nil {
+			return fmt.Errorf("deleting %s: %w", id, err)
+		}
+		d.Cleaner.Clean(ctx, ended)
+		return nil
+	}
+	return fmt.Errorf("%s keeps changing: %w", id, ErrTryAgain)
+}
