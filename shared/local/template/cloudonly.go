@@ -53,7 +53,6 @@ var CloudOnly = []CloudOnlyEntry{
 	{kindFunction + ".RuntimeManagementConfig", "the binary brings its runtime along"},
 	{kindFunction + ".Tags", "there is nothing to tag"},
 	{kindFunction + ".Tracing", "there is no X-Ray daemon"},
-	{kindFunction + ".Events.HttpApi.RouteSettings", "loopback callers are limited by instances, not by throttles"},
 	{kindFunction + ".Events.SQS.MetricsConfig", "there are no metrics"},
 	{kindFunction + ".Events.DynamoDB.MetricsConfig", "there are no metrics"},
 	{kindFunction + ".Events.DynamoDB.ParallelizationFactor", "one shard is read in order, which any factor permits"},
@@ -68,8 +67,7 @@ var CloudOnly = []CloudOnlyEntry{
 	{kindFunction + ".Events.ScheduleV2.RoleArn", "permissions are not modelled"},
 
 	{kindAPI + ".AccessLogSettings", "the access log goes to stderr"},
-	{kindAPI + ".DefaultRouteSettings", "loopback callers are limited by instances, not by throttles"},
-	{kindAPI + ".RouteSettings", "loopback callers are limited by instances, not by throttles"},
+	{kindAPI + ".DefaultRouteSettings.DetailedMetricsEnabled", "there are no metrics"},
 	{kindAPI + ".Description", "for people"},
 	{kindAPI + ".DisableExecuteApiEndpoint", "the API has no name of its own"},
 	{kindAPI + ".Domain", "the API has no name of its own"},

@@ -16,8 +16,8 @@ type document struct {
 	globals    map[string]*yaml.Node
 	resources  []*resource
 	byID       map[string]*resource
-	policies   map[string][]Header // response headers policies by logical id
-	policyRef  string              // the one that the distribution attaches
+	policies   map[string]Content // response headers policies by logical id
+	policyRef  string             // the one that the distribution attaches
 	problems   []problem
 	skipped    []Skipped
 }
@@ -43,7 +43,7 @@ func newDocument(file string, opt Options) *document {
 		conditions: map[string]*condition{},
 		globals:    map[string]*yaml.Node{},
 		byID:       map[string]*resource{},
-		policies:   map[string][]Header{},
+		policies:   map[string]Content{},
 	}
 }
 

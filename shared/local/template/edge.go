@@ -13,13 +13,16 @@ func (d *document) api(r *resource, f *fields, t *Template) {
 	}
 	if f.has("CorsConfiguration") {
 		c := f.sub("CorsConfiguration")
-		t.API.CORS = &APICORS{
+		t.API.CORS = &CORS{
 			Origins: c.strings("AllowOrigins"), Methods: c.strings("AllowMethods"),
 			Headers: c.strings("AllowHeaders"), Expose: c.strings("ExposeHeaders"),
 			MaxAgeSeconds: c.number("MaxAge", 0), Credentials: c.flag("AllowCredentials", false),
 		}
 		c.done()
 	}
+	limits := f.sub("DefaultRouteSettings")
+	t.API.Rate, t.API.Burst = limits.number("ThrottlingRateLimit", 0), limits.number("ThrottlingBurstLimit", 0)
+	limits.done()
 }
 
 // role reads an AWS::IAM::Role. Its ARN and its longest session matter to code
@@ -46,7 +49,8 @@ func (d *document) distribution(r *resource, f *fields, t *Template) {
 
 // headersPolicy reads an AWS::CloudFront::ResponseHeadersPolicy.
 func (d *document) headersPolicy(r *resource, f *fields, _ *Template) {
-	headers := []Header{}
+	policy := Content{ID: r.id}
+	add := func(name, value string) { policy.Headers = append(policy.Headers, Header{name, value}) }
 	config := f.sub("ResponseHeadersPolicyConfig")
 	config.raw("Name")
 	config.raw("Comment")
@@ -62,7 +66,7 @@ func (d *document) headersPolicy(r *resource, f *fields, _ *Template) {
 		if property != "" {
 			value = s.required(property)
 		}
-		headers = append(headers, Header{header, value})
+		add(header, value)
 		s.done()
 	}
 	one("ContentTypeOptions", "X-Content-Type-Options", "", "nosniff")
@@ -79,17 +83,33 @@ func (d *document) headersPolicy(r *resource, f *fields, _ *Template) {
 		if s.flag("Preload", false) {
 			value += "; preload"
 		}
-		headers = append(headers, Header{"Strict-Transport-Security", value})
+		add("Strict-Transport-Security", value)
 		s.done()
 	}
 	security.done()
 	custom := config.sub("CustomHeadersConfig")
 	for _, item := range custom.items("Items") {
-		headers = append(headers, Header{item.required("Header"), item.required("Value")})
+		add(item.required("Header"), item.required("Value"))
 		item.flag("Override", true)
 		item.done()
 	}
 	custom.done()
+	if config.has("CorsConfig") {
+		c := config.sub("CorsConfig")
+		c.want("OriginOverride", "the bucket sees no Origin, so it has nothing to say", "true")
+		// items reads a list that CloudFront wraps in Items.
+		items := func(key string) []string {
+			s := c.sub(key)
+			defer s.done()
+			return s.strings("Items")
+		}
+		policy.CORS = &CORS{
+			Origins: items("AccessControlAllowOrigins"), Methods: items("AccessControlAllowMethods"),
+			Headers: items("AccessControlAllowHeaders"), Expose: items("AccessControlExposeHeaders"),
+			MaxAgeSeconds: c.number("AccessControlMaxAgeSec", 0), Credentials: c.flag("AccessControlAllowCredentials", false),
+		}
+		c.done()
+	}
 	config.done()
-	d.policies[r.id] = headers
+	d.policies[r.id] = policy
 }

@@ -90,7 +90,7 @@ func (d *document) bucket(r *resource, f *fields, t *Template) {
 	n.done()
 	c := f.sub("CorsConfiguration")
 	for _, rule := range c.items("CorsRules") {
-		b.CORS = append(b.CORS, CORSRule{
+		b.CORS = append(b.CORS, BucketCORS{
 			Origins: rule.strings("AllowedOrigins"), Methods: rule.strings("AllowedMethods"),
 			Headers: rule.strings("AllowedHeaders"), Expose: rule.strings("ExposedHeaders"),
 			MaxAgeSeconds: rule.number("MaxAge", 0),
@@ -160,8 +160,8 @@ func (d *document) link(t *Template) {
 	}
 	if t.Content != nil {
 		id := t.Content.ID
-		if headers, ok := d.policies[d.policyRef]; ok {
-			t.Content.Headers = headers
+		if policy, ok := d.policies[d.policyRef]; ok {
+			t.Content.Headers, t.Content.CORS = policy.Headers, policy.CORS
 		} else if d.policyRef != "" {
 			d.failf(d.lineOf(id), "%s attaches response headers policy %s, which the template does not declare", id, d.policyRef)
 		}

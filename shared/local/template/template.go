@@ -155,7 +155,7 @@ type Index struct {
 type Bucket struct {
 	ID, Name      string
 	Notifications []Notification
-	CORS          []CORSRule
+	CORS          []BucketCORS
 }
 
 // Notification sends the created objects under Prefix and Suffix to a queue.
@@ -165,8 +165,8 @@ type Notification struct {
 	Prefix, Suffix string
 }
 
-// CORSRule is one rule of a bucket's CorsConfiguration.
-type CORSRule struct {
+// BucketCORS is one rule of a bucket's CorsConfiguration.
+type BucketCORS struct {
 	Origins, Methods, Headers, Expose []string
 	MaxAgeSeconds                     int
 }
@@ -191,11 +191,15 @@ type Role struct {
 // API is the HTTP API that the routes belong to.
 type API struct {
 	ID   string
-	CORS *APICORS
+	CORS *CORS
+	// Rate and Burst are DefaultRouteSettings: requests per second, and at once,
+	// beyond which the gateway answers 429. Zero means no limit.
+	Rate, Burst int
 }
 
-// APICORS is CorsConfiguration of the HTTP API.
-type APICORS struct {
+// CORS is the CorsConfiguration of the HTTP API, or the CorsConfig of a response
+// headers policy.
+type CORS struct {
 	Origins, Methods, Headers, Expose []string
 	MaxAgeSeconds                     int
 	Credentials                       bool
@@ -205,6 +209,8 @@ type APICORS struct {
 type Content struct {
 	ID      string
 	Headers []Header
+	// CORS is nil when the headers policy says nothing of it.
+	CORS *CORS
 }
 
 // Header is one header of the distribution's response headers policy.
