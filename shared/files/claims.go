@@ -43,14 +43,20 @@ func fileOfClaim(claim string) (string, bool) {
 	return filePrefix + rest[:idRandom], true
 }
 
-// ClaimRecords is what Claims needs of the table. Every write returns ErrStateChanged together with the record it found
-// when its condition doesn't hold, so that the reason of a refusal needs no second read.
+// ClaimRecords is what Claimer needs of the table. A write whose condition doesn't hold returns ErrStateChanged together
+// with the record it found, so that the reason of a refusal needs no second read.
 type ClaimRecords interface {
-	VerifyRecords
+	Finder
 	// Claim gives an unexpired single-use file to c: from ready, or from claimed when the lease there is not after
 	// now. With idem it also remembers c.ID under it, all or nothing; a remembered one that matches returns the file
 	// and the claim id of then with repeated true, another digest is ErrIdempotencyMismatch.
 	Claim(ctx context.Context, id string, c Claim, idem *Idempotency, now time.Time) (f File, claimID string, repeated bool, err error)
+}
+
+// LeaseRecords is what Claims needs of the table; like ClaimRecords, its writes return the record they found together
+// with ErrStateChanged.
+type LeaseRecords interface {
+	Finder
 	// Unclaim moves a file claimed by claim back to ready and keeps the claim as the last one.
 	Unclaim(ctx context.Context, id, claim string) (File, error)
 	// Extend sets the lease of a file claimed by claim.
@@ -59,12 +65,11 @@ type ClaimRecords interface {
 	Spend(ctx context.Context, before File, claim string, now time.Time) (File, error)
 }
 
-// Claims lends single-use files to one holder at a time.
-type Claims struct {
+// Claimer lends single-use files to one holder at a time.
+type Claimer struct {
 	Records  ClaimRecords
 	Verifier *Verifier
 	Signer   LinkSigner
-	Cleaner  Cleaner
 	Lease    time.Duration // default and maximum of a lease
 	LinkTTL  time.Duration
 	Now      func() time.Time
@@ -81,8 +86,8 @@ type Claimed struct {
 // Claim leases id to holder for leaseSeconds (nil: the default), never longer than the file lives. The same actor and
 // holder get the same claim while its lease lives. The errors are *ValidationError, ErrFileNotFound, ErrNotUploaded,
 // ErrNotSingleUse, *ClaimedError, ErrIdempotencyMismatch, and why the file is gone.
-func (s *Claims) Claim(ctx context.Context, c Caller, id, holder string, leaseSeconds *int64, idem *Idempotency) (Claimed, error) {
-	lease, err := s.lease(leaseSeconds)
+func (s *Claimer) Claim(ctx context.Context, c Caller, id, holder string, leaseSeconds *int64, idem *Idempotency) (Claimed, error) {
+	lease, err := leaseFor(leaseSeconds, s.Lease)
 	if err != nil {
 		return Claimed{}, err
 	}
@@ -143,7 +148,7 @@ func held(f File, want Claim, now time.Time) error {
 	return &ClaimedError{RetryAfter: max(time.Second, f.Claim.LeaseUntil.Sub(now))}
 }
 
-func (s *Claims) withLink(ctx context.Context, f File, now time.Time, isNew bool) (Claimed, error) {
+func (s *Claimer) withLink(ctx context.Context, f File, now time.Time, isNew bool) (Claimed, error) {
 	until := earliest(now.Add(s.LinkTTL), f.ExpiresAt, f.Claim.LeaseUntil)
 	signed, err := s.Signer.SignLink(ctx, f, "GET", now, until)
 	if err != nil {
@@ -152,14 +157,23 @@ func (s *Claims) withLink(ctx context.Context, f File, now time.Time, isNew bool
 	return Claimed{File: f, Link: Link{File: f, URL: signed.URL, ExpiresAt: signed.ExpiresAt}, New: isNew}, nil
 }
 
-func (s *Claims) lease(seconds *int64) (time.Duration, error) {
+// leaseFor resolves lease_seconds (nil: the default, which is also the maximum).
+func leaseFor(seconds *int64, longest time.Duration) (time.Duration, error) {
 	if seconds == nil {
-		return s.Lease, nil
+		return longest, nil
 	}
-	if *seconds < 1 || *seconds > int64(s.Lease/time.Second) {
-		return 0, Invalid("lease_seconds", "must be a whole number from 1 to "+strconv.FormatInt(int64(s.Lease/time.Second), 10))
+	if *seconds < 1 || *seconds > int64(longest/time.Second) {
+		return 0, Invalid("lease_seconds", "must be a whole number from 1 to "+strconv.FormatInt(int64(longest/time.Second), 10))
 	}
 	return time.Duration(*seconds) * time.Second, nil
+}
+
+// Claims ends and extends leases.
+type Claims struct {
+	Records LeaseRecords
+	Cleaner Cleaner
+	Lease   time.Duration // default and maximum of a lease
+	Now     func() time.Time
 }
 
 // Commit spends the file of claim. A repeat succeeds; it also succeeds after the lease ran out when nobody else claimed
@@ -218,7 +232,7 @@ func (s *Claims) Release(ctx context.Context, c Caller, claim string) (File, err
 
 // Extend sets the lease of claim to leaseSeconds from now (nil: the default), never past the end of the file.
 func (s *Claims) Extend(ctx context.Context, c Caller, claim string, leaseSeconds *int64) (File, error) {
-	lease, err := s.lease(leaseSeconds)
+	lease, err := leaseFor(leaseSeconds, s.Lease)
 	if err != nil {
 		return File{}, err
 	}

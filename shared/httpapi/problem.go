@@ -37,10 +37,13 @@ var sentinels = []struct {
 }{
 	{files.ErrFileNotFound, problem{status: 404, code: "file_not_found", title: "File not found", detail: "There is no such file for this key. Check the id or handle."}},
 	{access.ErrKeyNotFound, problem{status: 404, code: "key_not_found", title: "Key not found", detail: "There is no such key in this account. List the keys with GET /v1/keys."}},
+	{files.ErrClaimNotFound, problem{status: 404, code: "claim_not_found", title: "Claim not found", detail: "There is no such claim for this key. Claim the file with POST /v1/files/{id}/claims."}},
 	{ErrRouteNotFound, problem{status: 404, code: "route_not_found", title: "Route not found", detail: "There is no such route. GET /openapi.json lists them all."}},
 	{files.ErrEmptyFile, problem{status: 400, code: "empty_file", title: "Empty file", detail: "A file has at least one byte. Send one that isn't empty."}},
 	{files.ErrNotUploaded, problem{status: 409, code: "not_uploaded", title: "Not uploaded yet", detail: "No bytes have arrived for this file. Upload them with the presigned request of GET /v1/uploads/{id}, then try again."}},
 	{files.ErrClaimRequired, problem{status: 409, code: "claim_required", title: "Claim required", detail: "This file is single use. Claim it with POST /v1/files/{id}/claims to get a link."}},
+	{files.ErrNotSingleUse, problem{status: 409, code: "not_single_use", title: "Not single use", detail: "Only files reserved with single_use are claimed. Get a link with POST /v1/files/{id}/links."}},
+	{files.ErrLeaseLost, problem{status: 409, code: "lease_lost", title: "Lease lost", detail: "This claim is not the current one of its file. Claim the file again with POST /v1/files/{id}/claims."}},
 	{files.ErrUploadExpired, problem{status: 410, code: "upload_expired", title: "Upload expired", detail: "The bytes did not arrive in time. Reserve again with POST /v1/uploads."}},
 	{files.ErrFileExpired, problem{status: 410, code: "file_expired", title: "File expired", detail: "The file has reached its end. Ask its owner to upload it again."}},
 	{files.ErrFileSpent, problem{status: 410, code: "file_spent", title: "File spent", detail: "This single-use file was used. Ask its owner to upload it again."}},
@@ -83,6 +86,7 @@ func classifyType(err error) (problem, bool) {
 		tooLarge *files.TooLargeError
 		bodySize *requestTooLarge
 		limit    *files.LimitError
+		claimed  *files.ClaimedError
 		rejected *files.RejectedError
 		failed   *files.FailedVerificationError
 		media    *UnsupportedMediaTypeError
@@ -101,6 +105,8 @@ func classifyType(err error) (problem, bool) {
 		return problem{status: 413, code: "request_too_large", title: "Request too large", detail: fmt.Sprintf("The JSON body may have at most %d bytes. Send files with POST /v1/uploads, not inside JSON.", bodySize.max), members: map[string]any{"max_request_bytes": bodySize.max}}, true
 	case errors.As(err, &limit):
 		return limitProblem(limit), true
+	case errors.As(err, &claimed):
+		return problem{status: 409, code: "file_claimed", title: "File claimed", detail: "Another holder is using this single-use file. Try again when its lease ends.", retryAfter: claimed.RetryAfter}, true
 	case errors.As(err, &failed):
 		return verificationProblem(failed), true
 	case errors.As(err, &rejected):
