@@ -9,6 +9,7 @@
 // functions':
 //
 //	413 {"message":"Request Entity Too Large"}  body over 10 MB, or event over Lambda's 6 MB
+//	429 {"message":"Too Many Requests"}         throttled
 //	431 {"message":"Request Header Fields Too Large"}  headers over 10,240 bytes
 //	500 {"message":"Internal Server Error"}     the function failed or answered nonsense
 //	503 {"message":"Service Unavailable"}       no answer within 30 s, or no free instance
@@ -62,6 +63,9 @@ type CORS struct {
 type Options struct {
 	Routes []Route
 	CORS   *CORS
+	// Rate and Burst throttle the API: requests per second, and at once. Zero means
+	// no limit.
+	Rate, Burst int
 	// AccountID and APIID appear in events.
 	AccountID, APIID string
 	// Log gets one line per request, without the query string.
@@ -74,6 +78,7 @@ type Options struct {
 type Gateway struct {
 	opt    Options
 	routes []route
+	bucket *tokens
 }
 
 // New checks the routes and makes a gateway.
@@ -84,7 +89,7 @@ func New(opt Options) (*Gateway, error) {
 	if opt.Log == nil {
 		opt.Log = io.Discard
 	}
-	g := &Gateway{opt: opt}
+	g := &Gateway{opt: opt, bucket: newTokens(opt.Rate, opt.Burst, opt.Now)}
 	for _, r := range opt.Routes {
 		compiled, err := compile(r)
 		if err != nil {
@@ -115,6 +120,10 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) (key string) {
 	w.Header().Set("Apigw-Requestid", id)
 	if headerBytes(r) > maxHeader {
 		answer(w, r, http.StatusRequestHeaderFieldsTooLarge, "Request Header Fields Too Large")
+		return "-"
+	}
+	if !g.bucket.take() {
+		answer(w, r, http.StatusTooManyRequests, "Too Many Requests")
 		return "-"
 	}
 	if g.opt.CORS != nil {

@@ -45,7 +45,7 @@ var CloudOnly = []CloudOnlyEntry{
 	{kindFunction + ".EphemeralStorage", "the disk is this machine's"},
 	{kindFunction + ".LoggingConfig", "logs go to stderr"},
 	{kindFunction + ".PermissionsBoundary", "permissions are not modelled"},
-	{kindFunction + ".Policies", "permissions are not modelled"},
+	{kindFunction + ".Policies", "permissions are not modelled, except that s3:ListBucket makes a missing object a 404"},
 	{kindFunction + ".PropagateTags", "there is nothing to tag"},
 	{kindFunction + ".RecursiveLoop", "the loop detector belongs to the cloud"},
 	{kindFunction + ".Role", "permissions are not modelled"},

@@ -21,6 +21,7 @@ func (d *document) function(r *resource, f *fields, t *Template) {
 	fn.MemoryMB = f.number("MemorySize", 128)
 	fn.TimeoutSeconds = f.number("Timeout", 3)
 	fn.Concurrency = f.number("ReservedConcurrentExecutions", 0)
+	fn.ListsBucket = mentions(child(f.node, "Policies"), "s3:ListBucket")
 	env := f.sub("Environment")
 	if vars := d.shallow(env.raw("Variables")); vars != nil {
 		for k, v := range pairs(vars) {
@@ -50,6 +51,20 @@ func (d *document) folder(r *resource, f *fields) string {
 	}
 	d.failf(f.line("CodeUri"), "CodeUri of %s is %q: the local stack builds functions/<name>/, or the project folder `.` with a logical id that gives the name", r.id, uri)
 	return ""
+}
+
+// mentions finds a value anywhere under n.
+func mentions(n *yaml.Node, value string) bool {
+	n = follow(n)
+	if n == nil {
+		return false
+	}
+	for _, c := range n.Content {
+		if mentions(c, value) {
+			return true
+		}
+	}
+	return n.Kind == yaml.ScalarNode && n.Value == value
 }
 
 func kebab(id string) string {

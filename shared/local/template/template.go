@@ -66,6 +66,9 @@ type Function struct {
 	TimeoutSeconds int
 	// Env is the declared environment, nothing else.
 	Env map[string]string
+	// ListsBucket says that the function's policies name s3:ListBucket, without which S3
+	// answers 403 for a missing object, and not 404.
+	ListsBucket bool
 	// Concurrency is ReservedConcurrentExecutions; 0 means not set.
 	Concurrency int
 	Routes      []Route
