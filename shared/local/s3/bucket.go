@@ -122,29 +122,30 @@ func (b *bucket) PutObject(ctx context.Context, in s3response.PutObjectInput) (o
 
 // receive writes the body of an upload to an incoming file and completes o.
 // When it fails nothing is left.
-func (b *bucket) receive(o *object, in s3response.PutObjectInput) (err error) {
-	name, f, err := b.store.create()
-	if err != nil {
-		return fmt.Errorf("creating a file for an upload: %w", err)
-	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err != nil {
-			b.store.discard(name)
-		}
-	}()
+func (b *bucket) receive(o *object, in s3response.PutObjectInput) error {
 	body, err := uploadSummer(in)
 	if err != nil {
 		return err
 	}
+	name, f, err := b.store.create()
+	if err != nil {
+		return fmt.Errorf("creating a file for an upload: %w", err)
+	}
 	etag := md5.New()
 	n, err := io.Copy(io.MultiWriter(f, etag), body)
-	if err != nil {
-		return asS3Error(err)
+	if closing := f.Close(); err == nil {
+		err = closing
 	}
-	// The gateway takes a body that was cut off for one that ended.
-	if n != aws.ToInt64(in.ContentLength) {
-		return s3err.GetAPIError(s3err.ErrIncompleteBody)
+	switch {
+	case err != nil:
+		err = asS3Error(err)
+	case n != aws.ToInt64(in.ContentLength):
+		// The gateway takes a body that was cut off for one that ended.
+		err = s3err.GetAPIError(s3err.ErrIncompleteBody)
+	}
+	if err != nil {
+		b.store.discard(name)
+		return err
 	}
 	o.Blob, o.Size, o.ETag, o.Checksum = name, n, hex.EncodeToString(etag.Sum(nil)), body.result()
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -120,14 +121,16 @@ func lookup(id, token string) (s3.Account, error) {
 	return s3.Account{SecretAccessKey: session.SecretAccessKey, Role: s3.Presign}, nil
 }
 
-func static(id string) aws.CredentialsProvider {
-	return credentials.NewStaticCredentialsProvider(id, secret, "")
+func keys(id, secret, token string) aws.CredentialsProvider {
+	return credentials.NewStaticCredentialsProvider(id, secret, token)
 }
+
+func static(id string) aws.CredentialsProvider { return keys(id, secret, "") }
 
 // presignSession is a fresh session of the presign role.
 func presignSession() aws.CredentialsProvider {
 	s := sessions.Issue(presignRole, "test", time.Hour)
-	return credentials.NewStaticCredentialsProvider(s.AccessKeyID, s.SecretAccessKey, s.SessionToken)
+	return keys(s.AccessKeyID, s.SecretAccessKey, s.SessionToken)
 }
 
 func clientOf(url string, c aws.CredentialsProvider) *awss3.Client {
@@ -153,6 +156,9 @@ func status(t *testing.T, err error) (int, string) {
 	errors.As(err, &api)
 	return response.HTTPStatusCode(), api.ErrorCode()
 }
+
+// fresh makes a key that no other run of a test has used (-count).
+func fresh(key string) string { return key + "-" + rand.Text() }
 
 func put(t *testing.T, key string, data []byte) string {
 	t.Helper()
@@ -369,16 +375,16 @@ func TestRanges(t *testing.T) {
 
 func TestCopy(t *testing.T) {
 	t.Parallel()
-	data := bytes.Repeat([]byte("copy"), 1000)
+	data, staged := bytes.Repeat([]byte("copy"), 1000), fresh("staging/copy")
 	_, err := client().PutObject(t.Context(), &awss3.PutObjectInput{
-		Bucket: aws.String(bucketName), Key: aws.String("staging/copy"), Body: bytes.NewReader(data), IfNoneMatch: aws.String("*"),
+		Bucket: aws.String(bucketName), Key: &staged, Body: bytes.NewReader(data), IfNoneMatch: aws.String("*"),
 		ContentType: aws.String("text/html"), ContentEncoding: aws.String("gzip"), Metadata: map[string]string{"evil": "yes"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := &awss3.CopyObjectInput{
-		Bucket: aws.String(bucketName), Key: aws.String("files/copy/" + md5hex(data)), CopySource: aws.String(bucketName + "/staging/copy"),
+		Bucket: aws.String(bucketName), Key: aws.String("files/copy/" + md5hex(data)), CopySource: aws.String(bucketName + "/" + staged),
 		CopySourceIfMatch: aws.String(`"` + md5hex(data) + `"`), ChecksumAlgorithm: "SHA256", MetadataDirective: "REPLACE",
 		ContentType: aws.String("text/plain"), CacheControl: aws.String("private, no-store"),
 	}
@@ -419,7 +425,7 @@ func TestCopy(t *testing.T) {
 	if code, _ := status(t, err); code != 404 {
 		t.Errorf("a copy of nothing: %d, want 404", code)
 	}
-	if _, err := client().DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(bucketName), Key: aws.String("staging/copy")}); err != nil {
+	if _, err := client().DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: aws.String(bucketName), Key: &staged}); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, *in.Key); !bytes.Equal(got, data) {
