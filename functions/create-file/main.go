@@ -33,7 +33,7 @@ func main() {
 	inline := &files.Inline{
 		Records:   table,
 		Objects:   store.Connect(env, cfg.Bucket),
-		CheckType: sniff.Check,
+		CheckType: sniff.Policy,
 		Limits: files.Limits{
 			MaxFileBytes:        cfg.InlineMaxBytes,
 			AccountMaxLiveBytes: cfg.AccountMaxLiveBytes,

@@ -76,8 +76,8 @@ type Claimer struct {
 	Random   func(n int) string // RandomText
 }
 
-// Claimed is a lease together with the link that reads the file under it.
-type Claimed struct {
+// Lent is a claimed file together with the link that reads it under the lease.
+type Lent struct {
 	File File // its Claim is the lease
 	Link Link
 	New  bool // false when the same actor and holder had it already
@@ -86,30 +86,30 @@ type Claimed struct {
 // Claim leases id to holder for leaseSeconds (nil: the default), never longer than the file lives. The same actor and
 // holder get the same claim while its lease lives. The errors are *ValidationError, ErrFileNotFound, ErrNotUploaded,
 // ErrNotSingleUse, *ClaimedError, ErrIdempotencyMismatch, and why the file is gone.
-func (s *Claimer) Claim(ctx context.Context, c Caller, id, holder string, leaseSeconds *int64, idem *Idempotency) (Claimed, error) {
+func (s *Claimer) Claim(ctx context.Context, c Caller, id, holder string, leaseSeconds *int64, idem *Idempotency) (Lent, error) {
 	lease, err := leaseFor(leaseSeconds, s.Lease)
 	if err != nil {
-		return Claimed{}, err
+		return Lent{}, err
 	}
 	if holder == "" || len(holder) > maxHolder {
-		return Claimed{}, Invalid("holder", "must be 1 to 255 bytes")
+		return Lent{}, Invalid("holder", "must be 1 to 255 bytes")
 	}
 	f, err := visible(ctx, s.Records, c, id)
 	if err != nil {
-		return Claimed{}, err
+		return Lent{}, err
 	}
 	if !CapabilitiesOf(c, f).Download {
-		return Claimed{}, ErrForbidden
+		return Lent{}, ErrForbidden
 	}
 	if f, err = s.Verifier.Verify(ctx, f); err != nil {
-		return Claimed{}, err
+		return Lent{}, err
 	}
 	now := s.Now()
 	if err := f.Gone(now); err != nil {
-		return Claimed{}, err
+		return Lent{}, err
 	}
 	if !f.SingleUse {
-		return Claimed{}, ErrNotSingleUse
+		return Lent{}, ErrNotSingleUse
 	}
 	claim := Claim{
 		ID: newClaimID(f.ID, s.Random(claimRandom)), Actor: c.Actor, Holder: holder,
@@ -119,17 +119,17 @@ func (s *Claimer) Claim(ctx context.Context, c Caller, id, holder string, leaseS
 	switch {
 	case errors.Is(err, ErrStateChanged):
 		if err := held(got, claim, now); err != nil {
-			return Claimed{}, err
+			return Lent{}, err
 		}
 		repeated = true
 	case err != nil:
-		return Claimed{}, fmt.Errorf("claiming %s: %w", f.ID, err)
+		return Lent{}, fmt.Errorf("claiming %s: %w", f.ID, err)
 	}
 	if err := got.Gone(now); err != nil {
-		return Claimed{}, err
+		return Lent{}, err
 	}
 	if repeated && claimID != "" && (got.Claim.ID != claimID || got.At(now) != Claimed) {
-		return Claimed{}, ErrLeaseLost // the claim made under this Idempotency-Key is over
+		return Lent{}, ErrLeaseLost // the claim made under this Idempotency-Key is over
 	}
 	return s.withLink(ctx, got, now, !repeated)
 }
@@ -148,13 +148,13 @@ func held(f File, want Claim, now time.Time) error {
 	return &ClaimedError{RetryAfter: max(time.Second, f.Claim.LeaseUntil.Sub(now))}
 }
 
-func (s *Claimer) withLink(ctx context.Context, f File, now time.Time, isNew bool) (Claimed, error) {
+func (s *Claimer) withLink(ctx context.Context, f File, now time.Time, isNew bool) (Lent, error) {
 	until := earliest(now.Add(s.LinkTTL), f.ExpiresAt, f.Claim.LeaseUntil)
 	signed, err := s.Signer.SignLink(ctx, f, "GET", now, until)
 	if err != nil {
-		return Claimed{}, fmt.Errorf("presigning a link to %s: %w", f.ID, err)
+		return Lent{}, fmt.Errorf("presigning a link to %s: %w", f.ID, err)
 	}
-	return Claimed{File: f, Link: Link{File: f, URL: signed.URL, ExpiresAt: signed.ExpiresAt}, New: isNew}, nil
+	return Lent{File: f, Link: Link{File: f, URL: signed.URL, ExpiresAt: signed.ExpiresAt}, New: isNew}, nil
 }
 
 // leaseFor resolves lease_seconds (nil: the default, which is also the maximum).

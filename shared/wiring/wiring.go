@@ -24,7 +24,7 @@ func Verifier(env awsenv.Env, cfg Verification, table *records.Table) *files.Ver
 	return &files.Verifier{
 		Records:      table,
 		Stage:        store.Connect(env, cfg.Bucket),
-		CheckType:    sniff.Check,
+		CheckType:    sniff.Policy,
 		MaxFileBytes: cfg.MaxFileBytes,
 		Now:          time.Now,
 	}
