@@ -10,24 +10,27 @@ import (
 
 // withCORS lays the CorsConfig of a response headers policy over the answers of
 // the content host, as CloudFront does: for requests that name an allowed Origin.
+// The Origin itself goes no further, so the bucket's own CORS rules do not reach
+// downloads, here as there.
 func withCORS(c *template.CORS, next http.Handler) http.Handler {
-	if c == nil {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
-		for _, allowed := range c.Origins {
-			if origin != "" && (allowed == "*" || strings.EqualFold(allowed, origin)) {
-				w = &corsWriter{ResponseWriter: w, cors: c, origin: allowed}
-				break
+		if origin != "" && c != nil {
+			for _, allowed := range c.Origins {
+				if allowed == "*" || strings.EqualFold(allowed, origin) {
+					w = &corsWriter{ResponseWriter: w, cors: c, origin: allowed}
+					break
+				}
 			}
 		}
-		next.ServeHTTP(w, r)
+		bare := r.Clone(r.Context())
+		bare.Header.Del("Origin")
+		next.ServeHTTP(w, bare)
 	})
 }
 
-// corsWriter replaces the CORS headers just before they are sent, because the
-// origin's stand there by then.
+// corsWriter sets the CORS headers just before an answer is sent, over whatever
+// the handler has set.
 type corsWriter struct {
 	http.ResponseWriter
 	cors   *template.CORS
@@ -46,6 +49,9 @@ func (w *corsWriter) WriteHeader(status int) {
 			}
 		}
 		set("Access-Control-Allow-Origin", []string{w.origin})
+		if w.origin != "*" {
+			h.Add("Vary", "Origin")
+		}
 		set("Access-Control-Expose-Headers", w.cors.Expose)
 		set("Access-Control-Allow-Credentials", nil)
 		if w.cors.Credentials {

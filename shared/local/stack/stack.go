@@ -271,7 +271,9 @@ func (s *Stack) Close() error {
 func (s *Stack) close() error {
 	grace, done := context.WithTimeout(context.Background(), 5*time.Second)
 	defer done()
-	os.Remove(s.file("stack.json"))
+	if s.lock != nil {
+		os.Remove(s.file("stack.json"))
+	}
 	if s.cancel != nil {
 		s.cancel()
 	}
