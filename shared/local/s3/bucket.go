@@ -327,11 +327,12 @@ func putCondition(ifMatch, ifNoneMatch *string) func(*object) error {
 	}
 }
 
-// storedEncoding drops aws-chunked, which describes the request alone.
+// storedEncoding drops the encodings that say nothing about the object:
+// aws-chunked describes the request, identity is none.
 func storedEncoding(header *string) string {
 	var kept []string
 	for _, coding := range strings.Split(aws.ToString(header), ",") {
-		if coding = strings.TrimSpace(coding); coding != "" && coding != "aws-chunked" {
+		if coding = strings.TrimSpace(coding); coding != "" && coding != "aws-chunked" && coding != "identity" {
 			kept = append(kept, coding)
 		}
 	}

@@ -139,7 +139,7 @@ func (h *host) refuse(w http.ResponseWriter, r *http.Request, request Request) b
 			"A header you provided implies functionality that is not implemented: Transfer-Encoding")
 	case request.Operation == "PutObject" && r.ContentLength == 0 && r.Header.Get("Content-Length") == "":
 		writeError(w, r, http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
-	case r.Method == http.MethodPost && request.Operation != "DeleteObjects":
+	case r.Method == http.MethodPost && request.Key == "" && request.Operation != "DeleteObjects":
 		// Browser forms (authType POST): the bucket policy refuses them all,
 		// because a form can overwrite.
 		writeError(w, r, http.StatusForbidden, "AccessDenied", "Access Denied")
@@ -254,6 +254,11 @@ func verbatim(r *http.Request) *http.Request {
 	}
 	if out.Header.Get("User-Agent") == "" {
 		out.Header.Set("User-Agent", "") // or the transport adds its own
+	}
+	if strings.HasPrefix(out.Header.Get("Content-Type"), "multipart/form-data") && out.Header.Get("Content-Encoding") == "" {
+		// A file of this type is a file. The gateway would take it for a form,
+		// unless the body has an encoding (storedEncoding drops it again).
+		out.Header.Set("Content-Encoding", "identity")
 	}
 	return out
 }

@@ -55,7 +55,7 @@ func TestPresignedPut(t *testing.T) {
 		"tampered expiry":    {nil, func(p *presignedRequest) { p.url = changed(p.url, "X-Amz-Expires", "6000") }, data, 403, "SignatureDoesNotMatch"},
 		"no token":           {nil, func(p *presignedRequest) { p.url = changed(p.url, "X-Amz-Security-Token", "") }, data, 400, "InvalidToken"},
 		"another token":      {nil, func(p *presignedRequest) { p.url = changed(p.url, "X-Amz-Security-Token", "AAAA") }, data, 400, "InvalidToken"},
-		"POST":               {nil, func(p *presignedRequest) { p.method = "POST" }, data, 403, "AccessDenied"},
+		"POST":               {nil, func(p *presignedRequest) { p.method = "POST" }, data, 405, "MethodNotAllowed"},
 		"no condition signed": {func(in *awss3.PutObjectInput) { in.IfNoneMatch = nil }, nil, data,
 			403, "AccessDenied"},
 		"over a week": {nil, func(p *presignedRequest) { p.url = changed(p.url, "X-Amz-Expires", "604801") }, data,

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +48,54 @@ func child() {
 		os.Exit(1)
 	}
 	fmt.Println(server.URL())
+	if os.Getenv("S3_TEST_COUNT") != "" {
+		count(server)
+	}
 	for line := range lines {
 		fmt.Println(line)
+	}
+}
+
+// count makes some requests and writes what the server counted, before and
+// after a reset.
+func count(server *s3.Server) {
+	ctx, c, b := context.Background(), clientOf(server.URL(), static(functionID)), aws.String(bucketName)
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	put := func(key string) {
+		check(last(c.PutObject(ctx, &awss3.PutObjectInput{Bucket: b, Key: &key, Body: strings.NewReader("0123456789"), IfNoneMatch: aws.String("*")})))
+	}
+	read := func(in *awss3.GetObjectInput) {
+		out, err := c.GetObject(ctx, in)
+		check(err)
+		check(last(io.Copy(io.Discard, out.Body)))
+	}
+	x := aws.String("staging/x")
+	put(*x)
+	read(&awss3.GetObjectInput{Bucket: b, Key: x})
+	read(&awss3.GetObjectInput{Bucket: b, Key: x, Range: aws.String("bytes=3-6")})
+	check(last(c.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: b, Key: x})))
+	check(last(c.CopyObject(ctx, &awss3.CopyObjectInput{Bucket: b, Key: aws.String("files/x"), CopySource: aws.String(bucketName + "/staging/x")})))
+	check(last(c.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{Bucket: b})))
+	check(last(c.HeadBucket(ctx, &awss3.HeadBucketInput{Bucket: b})))
+	check(last(c.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: b, Key: x})))
+	check(last(c.DeleteObjects(ctx, deletion("files/x", "files/y", ""))))
+	request, err := http.NewRequest(http.MethodOptions, server.URL()+"/"+bucketName+"/staging/x", nil)
+	check(err)
+	check(last(http.DefaultClient.Do(request)))
+	// A refused upload counts as a request, not as bytes.
+	_, err = c.PutObject(ctx, &awss3.PutObjectInput{Bucket: b, Key: x, Body: strings.NewReader("refused")})
+	if err == nil {
+		panic("an unconditional PUT on staging/ was accepted")
+	}
+	for range 2 {
+		line, err := json.Marshal(server.Counters())
+		check(err)
+		fmt.Println(string(line))
+		server.ResetCounters()
 	}
 }
 

@@ -100,6 +100,7 @@ func options(dir string, created func(s3.ObjectCreated)) s3.Options {
 		Dir: dir, Bucket: bucketName, Region: region,
 		Lookup:          lookup,
 		OnObjectCreated: created,
+		Faults:          plan,
 		CORS: &s3.CORS{Rules: []s3.CORSRule{{
 			AllowedOrigins: []string{"*"}, AllowedMethods: []string{"PUT", "GET", "HEAD"},
 			AllowedHeaders: []string{"*"}, ExposedHeaders: []string{"ETag"}, MaxAge: 3600,
