@@ -64,6 +64,9 @@ func NewSigner(o SignerOptions) *Signer {
 // upload while the first is there. It returns files.ErrUploadExpired when less than a second is left until until, and
 // files.ErrTryAgain when the credentials can't be renewed.
 func (s *Signer) SignUpload(ctx context.Context, f files.File, now, until time.Time) (files.SignedRequest, error) {
+	if !files.ValidID(f.ID) {
+		return files.SignedRequest{}, fmt.Errorf("%q is not a file id", f.ID) // it becomes a path
+	}
 	if f.Size == 0 {
 		// The signer leaves a zero length unsigned, and any body would pass.
 		return files.SignedRequest{}, files.ErrEmptyFile

@@ -132,6 +132,11 @@ func TestSignUploadRefuses(t *testing.T) {
 	if got, err := signer(nil).SignUpload(t.Context(), f, now, now.Add(time.Minute)); err == nil {
 		t.Errorf("a broken digest was signed: %v", got.Headers)
 	}
+	f = reserved()
+	f.ID = "../files/" + id
+	if got, err := signer(nil).SignUpload(t.Context(), f, now, now.Add(time.Minute)); err == nil {
+		t.Errorf("a path was signed: %s", got.URL)
+	}
 }
 
 func TestSignLink(t *testing.T) {
