@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"strconv"
 	"time"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"claimcheck.dev/claimcheck/shared/files"
@@ -16,6 +17,8 @@ import (
 var (
 	errInteger = errors.New("must be a whole number, written in digits")
 	errRange   = errors.New("is out of range")
+
+	errSurrogate = errors.New("must not contain unpaired surrogates")
 )
 
 // Object is a JSON object whose members are taken one by one. Every problem is collected, so a client learns of all
@@ -165,11 +168,40 @@ func decodeString(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
 		return "", errors.New("must be a string")
 	}
-	// Unpaired surrogates decode to U+FFFD without an error, which would store something else than was sent.
-	if strings.ContainsRune(s, utf8.RuneError) && !bytes.Contains(raw, []byte("\uFFFD")) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
-		return "", errors.New("must not contain unpaired surrogates")
+	if !pairedSurrogates(raw) {
+		return "", errSurrogate
 	}
 	return s, nil
+}
+
+// pairedSurrogates reports whether every \u escape of a surrogate in raw, valid JSON, is one half of a pair. An unpaired
+// one decodes to U+FFFD without an error, so something else than was sent would be stored.
+func pairedSurrogates(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++ // at the escaped character
+		if raw[i] != 'u' {
+			continue
+		}
+		r := escaped(raw[i+1:])
+		i += 4
+		if !utf16.IsSurrogate(r) {
+			continue
+		}
+		if i+6 >= len(raw) || raw[i+1] != '\\' || raw[i+2] != 'u' || utf16.DecodeRune(r, escaped(raw[i+3:])) == utf8.RuneError {
+			return false
+		}
+		i += 6
+	}
+	return true
+}
+
+// escaped is the value of the four hex digits at the start of b.
+func escaped(b []byte) rune {
+	n, _ := strconv.ParseUint(string(b[:4]), 16, 16)
+	return rune(n)
 }
 
 // Int returns a member that is a whole number, nil when it wasn't sent.
@@ -195,7 +227,8 @@ func (o *Object) Bool(name string) bool {
 	return string(raw) == "true"
 }
 
-// Time returns a member that is an RFC 3339 time, in whole seconds UTC; the zero time when it wasn't sent.
+// Time returns a member that is an RFC 3339 time, in whole seconds UTC; the zero time when it wasn't sent. Times that
+// can't be told from that, or have no four-digit year in UTC and so could never be shown again, are out of range.
 func (o *Object) Time(name string) time.Time {
 	if !o.Has(name) {
 		o.taken[name] = true
@@ -210,7 +243,12 @@ func (o *Object) Time(name string) time.Time {
 		}
 		return time.Time{}
 	}
-	return t.UTC().Truncate(time.Second)
+	t = t.UTC().Truncate(time.Second)
+	if t.IsZero() || t.Year() < 0 || t.Year() > 9999 {
+		o.bad.Add(name, errRange.Error())
+		return time.Time{}
+	}
+	return t
 }
 
 // Strings returns a member that is an array of strings, nil when it wasn't sent.
@@ -247,6 +285,10 @@ func (o *Object) StringMap(name string) map[string]string {
 		return nil
 	}
 	out := make(map[string]string, len(items))
+	if !pairedSurrogates(raw) {
+		o.bad.Add(name, errSurrogate.Error())
+		return nil
+	}
 	for _, k := range sortedKeys(items) {
 		s, err := decodeString(items[k])
 		if err != nil {
