@@ -22,7 +22,7 @@ func endpoint(auth httpapi.Authenticator, inline *files.Inline, prefix string) *
 			if err != nil {
 				return nil, err
 			}
-			idem, err := r.Idempotency()
+			idem, err := r.Idempotency(draft.ContentType)
 			if err != nil {
 				return nil, err
 			}

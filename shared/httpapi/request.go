@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"claimcheck.dev/claimcheck/shared/files"
 )
@@ -51,6 +52,8 @@ func (r *Request) parseQuery(known []string) error {
 			bad.Add(printable(name), "is not a parameter of this route")
 		case len(q[name]) > 1:
 			bad.Add(name, "must be given once")
+		case !utf8.ValidString(q[name][0]):
+			bad.Add(name, "must be UTF-8, percent-encoded")
 		}
 	}
 	r.query = q
@@ -112,8 +115,8 @@ func (r *Request) JSON(max int) (*Object, error) {
 }
 
 // Idempotency returns what identifies the request under its Idempotency-Key, nil when it has none. The digest covers
-// the query and the body.
-func (r *Request) Idempotency() (*files.Idempotency, error) {
+// the {id} of the path, the query, the body and what else the route names in also.
+func (r *Request) Idempotency(also ...string) (*files.Idempotency, error) {
 	key, ok := r.event.Headers["idempotency-key"]
 	if !ok {
 		return nil, nil
@@ -126,7 +129,9 @@ func (r *Request) Idempotency() (*files.Idempotency, error) {
 		return nil, err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%d:%s", len(r.query.Encode()), r.query.Encode()) // sorted, so order does not matter
+	for _, part := range append([]string{r.PathID(), r.query.Encode()}, also...) { // Encode sorts: order does not matter
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
 	h.Write(body)
 	return &files.Idempotency{
 		Account: r.Caller.Account,
