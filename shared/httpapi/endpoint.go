@@ -8,11 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"claimcheck.dev/claimcheck/shared/access"
 	"claimcheck.dev/claimcheck/shared/files"
 )
 
@@ -119,12 +120,14 @@ func (e *Endpoint) log(ctx context.Context, r *Request, status int, cause error,
 	log.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// loggable shortens what a client sent as an id: whatever doesn't look like one could be a secret pasted in the wrong
-// place.
+// loggable is id if it could be one of ours, the id of a file, a claim or a key. Whatever else a client put in that place
+// could be a secret.
 func loggable(id string) string {
-	if len(id) <= 40 && !slices.ContainsFunc([]byte(id), func(c byte) bool {
-		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_'
-	}) {
+	rest, prefixed := strings.CutPrefix(id, "f_")
+	if !prefixed {
+		rest, prefixed = strings.CutPrefix(id, "c_")
+	}
+	if access.ValidKeyID(id) || prefixed && len(rest) <= 60 && files.ValidRandomText(rest, len(rest)) {
 		return id
 	}
 	return "(malformed)"
