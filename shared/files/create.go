@@ -35,6 +35,10 @@ type Creator interface {
 	// NextEnd returns the deadline of the first charged file of the account that counts against kind, the zero time
 	// when there is none. Actor matters for the kinds that are counted by actor.
 	NextEnd(ctx context.Context, account, actor string, kind LimitKind) (time.Time, error)
+	// Undo removes a reservation that Create made, or may have made, with its quota and its idempotency row, as if it
+	// had never been. It is a success when there is nothing to remove, and ErrStateChanged when the file isn't reserved
+	// any more.
+	Undo(ctx context.Context, f File, idem *Idempotency) error
 	// Release ends the hold of a file whose deadline has passed and marks the file expired if it is still live. It is
 	// a success that changes nothing when that has been done.
 	Release(ctx context.Context, account, id string, now time.Time) error
@@ -111,28 +115,45 @@ const (
 )
 
 // create stores f. Whoever meets a limit clears the holds whose time is over and tries again, so quotas are free at
-// the second of expiry without any background process.
+// the second of expiry without any background process. Only a limit that is met after no ended hold was left is
+// reported: another caller may have cleared some between an attempt and the search for them.
 func create(ctx context.Context, r Creator, f File, q Quota, idem *Idempotency, now time.Time) (File, bool, error) {
+	cleared := false
 	for range releaseRounds {
 		got, repeated, err := r.Create(ctx, f, q, idem, now)
 		var limit *LimitError
-		if !errors.As(err, &limit) {
-			return got, repeated, err
+		switch {
+		case err == nil:
+			return got, repeated, nil
+		case !errors.As(err, &limit):
+			return File{}, false, abandon(ctx, r, f, idem, err)
+		case cleared:
+			return File{}, false, withRetryAfter(ctx, r, f, limit, now)
 		}
 		ended, err := r.EndedHolds(ctx, f.Account, now, releaseBatch)
 		if err != nil {
 			return File{}, false, fmt.Errorf("looking for ended holds: %w", err)
-		}
-		if len(ended) == 0 {
-			return File{}, false, withRetryAfter(ctx, r, f, limit, now)
 		}
 		for _, id := range ended {
 			if err := r.Release(ctx, f.Account, id, now); err != nil {
 				return File{}, false, fmt.Errorf("releasing the ended hold of %s: %w", id, err)
 			}
 		}
+		cleared = len(ended) < releaseBatch
 	}
 	return File{}, false, fmt.Errorf("ended holds kept coming: %w", ErrTryAgain)
+}
+
+// abandon takes back what a failed Create may have stored all the same. Under an idempotency key it stays: the repeat
+// that the caller is asked for finds it, and a parallel one may have answered with it.
+func abandon(ctx context.Context, r Creator, f File, idem *Idempotency, err error) error {
+	if idem != nil || !errors.Is(err, ErrTryAgain) && ctx.Err() == nil {
+		return err
+	}
+	if undo := r.Undo(context.WithoutCancel(ctx), f, nil); undo != nil {
+		return errors.Join(err, fmt.Errorf("taking back %s: %w", f.ID, undo))
+	}
+	return err
 }
 
 // withRetryAfter completes limit with the time until quota comes free.

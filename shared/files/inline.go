@@ -14,8 +14,10 @@ import (
 // SealedWriter stores bytes that a function has in hand.
 type SealedWriter interface {
 	// PutSealed stores body as the sealed object of f. The name depends on f and the bytes alone, so a repeat changes
-	// nothing.
+	// nothing. It is returned with an error too when the object may be there nevertheless.
 	PutSealed(ctx context.Context, f File, body []byte) (Sealed, error)
+	// Remove deletes a sealed object, if it exists.
+	Remove(ctx context.Context, object string) error
 }
 
 // InlineRecords is what Inline needs of the table.
@@ -23,9 +25,6 @@ type InlineRecords interface {
 	Creator
 	Finder
 	MarkReady(ctx context.Context, before File, verified Verified) (File, error)
-	// Undo removes a reservation that Create just made, with its quota and its idempotency row, as if it had never
-	// been. It is a success when there is nothing to remove.
-	Undo(ctx context.Context, f File, idem *Idempotency) error
 }
 
 // Inline stores small bodies in one request.
@@ -69,8 +68,8 @@ func (s *Inline) Create(ctx context.Context, c Caller, d Draft, body []byte, ide
 	if err != nil {
 		return File{}, err
 	}
-	if f.State != Reserved {
-		return f, f.Gone(now)
+	if gone := f.Gone(now); gone != nil || f.State != Reserved {
+		return f, gone
 	}
 	return s.store(ctx, f, detected, body, idem, repeated)
 }
@@ -97,21 +96,50 @@ func (s *Inline) store(ctx context.Context, f File, detected string, body []byte
 			return ready, nil
 		}
 		if errors.Is(err, ErrStateChanged) { // a parallel repeat was faster
-			current, err := s.Records.File(ctx, f.ID)
-			if err != nil {
-				return File{}, fmt.Errorf("reading %s again: %w", f.ID, err)
-			}
-			return current, current.Gone(s.Now())
+			return s.settled(ctx, f.ID, sealed)
 		}
 	}
 	err = fmt.Errorf("storing the bytes of %s: %w", f.ID, err)
 	if repeated {
 		return File{}, err // the first request answers for the reservation
 	}
-	if undo := s.Records.Undo(context.WithoutCancel(ctx), f, idem); undo != nil {
-		err = errors.Join(err, fmt.Errorf("taking back %s: %w", f.ID, undo))
+	ctx = context.WithoutCancel(ctx)
+	undo := s.Records.Undo(ctx, f, idem)
+	switch {
+	case errors.Is(undo, ErrStateChanged): // it was marked ready after all
+		return s.settled(ctx, f.ID, sealed)
+	case undo != nil:
+		return File{}, errors.Join(err, fmt.Errorf("taking back %s: %w", f.ID, undo))
 	}
-	return File{}, err
+	return File{}, errors.Join(err, s.remove(ctx, f.ID, sealed))
+}
+
+// settled returns the file as another writer left it. Our object goes unless the record names it.
+func (s *Inline) settled(ctx context.Context, id string, ours Sealed) (File, error) {
+	current, err := s.Records.File(ctx, id)
+	if errors.Is(err, ErrFileNotFound) {
+		err = fmt.Errorf("%s was taken back meanwhile: %w", id, ErrTryAgain)
+		return File{}, errors.Join(err, s.remove(ctx, id, ours))
+	}
+	if err != nil {
+		return File{}, fmt.Errorf("reading %s again: %w", id, err)
+	}
+	if current.Sealed != ours.Object {
+		if err := s.remove(ctx, id, ours); err != nil {
+			return File{}, err
+		}
+	}
+	return current, current.Gone(s.Now())
+}
+
+func (s *Inline) remove(ctx context.Context, id string, sealed Sealed) error {
+	if sealed.Object == "" {
+		return nil
+	}
+	if err := s.Objects.Remove(ctx, sealed.Object); err != nil {
+		return fmt.Errorf("removing the object of %s: %w", id, err)
+	}
+	return nil
 }
 
 // NewHead makes the Head of a Staged from bytes in memory.

@@ -59,14 +59,20 @@ func (u *Uploads) Reserve(ctx context.Context, c Caller, d Draft, idem *Idempote
 			Detail: fmt.Sprintf("A file may have at most %d bytes; %d were declared.", u.Limits.MaxFileBytes, f.Size),
 		}
 	}
+	// Signed before it is stored: when signing fails there is nothing to take back.
+	reservation, err := sign(ctx, u.Signer, f, now, u.URLTTL)
+	if err != nil {
+		return Reservation{}, err
+	}
 	f, repeated, err := create(ctx, u.Records, f, u.Limits.quota(), idem, now)
 	if err != nil {
 		return Reservation{}, err
 	}
-	if repeated {
-		if gone := f.Gone(now); gone != nil {
-			return Reservation{}, gone
-		}
+	if !repeated {
+		return reservation, nil
+	}
+	if gone := f.Gone(now); gone != nil {
+		return Reservation{}, gone
 	}
 	return sign(ctx, u.Signer, f, now, u.URLTTL)
 }

@@ -113,16 +113,19 @@ func (v *Verifier) Event(ctx context.Context, id string) error {
 // ready, rejected, or whatever another writer made of it. ErrNotUploaded while its bytes are missing, ErrUploadExpired
 // once they are too late. A file that isn't reserved is returned as it is.
 func (v *Verifier) Verify(ctx context.Context, f File) (File, error) {
+	if f.State != Reserved {
+		return f, nil
+	}
 	for range verifyAttempts {
-		if f.State != Reserved {
-			return f, nil
-		}
 		after, err := v.once(ctx, f)
 		if !errors.Is(err, ErrStagedChanged) && !errors.Is(err, ErrStateChanged) {
 			return after, err
 		}
 		if f, err = v.Records.File(ctx, f.ID); err != nil {
 			return File{}, fmt.Errorf("reading %s again: %w", f.ID, err)
+		}
+		if f.State != Reserved { // another writer was faster; what is staged now came too late
+			return f, v.discard(ctx, f.ID)
 		}
 	}
 	return File{}, fmt.Errorf("the staged object of %s keeps changing: %w", f.ID, ErrTryAgain)
@@ -256,19 +259,13 @@ func (v *Verifier) reject(ctx context.Context, f File, reason *Reason) (File, er
 	return rejected, v.discard(ctx, f.ID)
 }
 
-// rejectSealed rejects f after its bytes were copied: the copy goes too.
+// rejectSealed rejects f after its bytes were copied. The copy goes first: once f is rejected, nobody looks for it any
+// more. Other copies of the same bytes can't pass either, so nobody will name it.
 func (v *Verifier) rejectSealed(ctx context.Context, f File, reason *Reason, s Sealed) (File, error) {
-	rejected, err := v.reject(ctx, f, reason)
-	if errors.Is(err, ErrStateChanged) {
-		return v.lost(ctx, f.ID, s)
-	}
-	if err != nil {
-		return File{}, err
-	}
 	if err := v.Stage.Remove(ctx, s.Object); err != nil {
 		return File{}, fmt.Errorf("removing the rejected copy of %s: %w", f.ID, err)
 	}
-	return rejected, nil
+	return v.reject(ctx, f, reason)
 }
 
 // lost cleans up after another writer moved the file on: our copy goes unless the record names it.
@@ -279,13 +276,13 @@ func (v *Verifier) lost(ctx context.Context, id string, ours Sealed) (File, erro
 	} else if err != nil {
 		return File{}, fmt.Errorf("reading %s again: %w", id, err)
 	}
+	if current.State == Reserved { // nobody has moved it: another verifier may yet name this very copy
+		return File{}, ErrStateChanged
+	}
 	if current.Sealed != ours.Object || !current.State.Live() {
 		if err := v.Stage.Remove(ctx, ours.Object); err != nil {
 			return File{}, fmt.Errorf("removing the losing copy of %s: %w", id, err)
 		}
-	}
-	if current.State == Reserved {
-		return File{}, ErrStateChanged
 	}
 	return current, v.discard(ctx, id)
 }

@@ -148,14 +148,17 @@ func (s *Store) Seal(ctx context.Context, f files.File, etag string) (files.Seal
 
 // PutSealed implements files.SealedWriter.
 func (s *Store) PutSealed(ctx context.Context, f files.File, body []byte) (files.Sealed, error) {
-	return call(ctx, s.Hook, "PutSealed", func() (files.Sealed, error) {
-		sum := sha256.Sum256(body)
-		return s.put(f.ID, hex.EncodeToString(sum[:]), body), nil
-	})
+	sum := sha256.Sum256(body)
+	version := hex.EncodeToString(sum[:])
+	sealed, err := call(ctx, s.Hook, "PutSealed", func() (files.Sealed, error) { return s.put(f.ID, version, body), nil })
+	sealed.Object = sealedName(f.ID, version)
+	return sealed, err
 }
 
+func sealedName(id, version string) string { return "sealed/" + id + "/" + version }
+
 func (s *Store) put(id, version string, body []byte) files.Sealed {
-	name := "sealed/" + id + "/" + version
+	name := sealedName(id, version)
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()

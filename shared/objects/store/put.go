@@ -34,7 +34,7 @@ func (s *Store) PutSealed(ctx context.Context, f files.File, body []byte) (files
 		IfNoneMatch:    aws.String("*"),
 	}, s.patient)
 	if err != nil && status(err) != http.StatusPreconditionFailed { // 412: these bytes are there already
-		return files.Sealed{}, explain("writing", err)
+		return files.Sealed{Object: key}, explain("writing", err) // only the reply may have been lost
 	}
 	return files.Sealed{Object: key, SHA256: sum}, nil
 }
