@@ -23,6 +23,7 @@ type instance struct {
 	server   *http.Server
 	out      *lineWriter
 	ready    chan struct{} // closed by the first request for an event
+	asked    chan struct{} // one token per later request
 	initFail chan []byte   // the runtime's own report of a failed init
 	events   chan *invocation
 	exited   chan struct{} // closed when the process is gone
@@ -90,7 +91,7 @@ func newInstance(cfg *Config) (*instance, error) {
 		return nil, fmt.Errorf("opening the Runtime API of %s: %w", cfg.Label, err)
 	}
 	in := &instance{
-		cfg: cfg, ready: make(chan struct{}), initFail: make(chan []byte, 1),
+		cfg: cfg, ready: make(chan struct{}), asked: make(chan struct{}, 1), initFail: make(chan []byte, 1),
 		events: make(chan *invocation), exited: make(chan struct{}),
 		out: &lineWriter{to: cfg.Log, prefix: "[" + cfg.Label + "] "},
 	}
@@ -153,6 +154,10 @@ func (in *instance) handle(id string, event []byte, timeout time.Duration, fault
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
+	select {
+	case <-in.asked: // left by a process that asked twice
+	default:
+	}
 	in.mu.Lock()
 	in.current = inv
 	in.mu.Unlock()
@@ -178,7 +183,6 @@ func (in *instance) handle(id string, event []byte, timeout time.Duration, fault
 	}
 	select {
 	case res = <-inv.result:
-		return res, true
 	case <-in.exited:
 		select {
 		case res = <-inv.result: // it answered and then went
@@ -189,6 +193,15 @@ func (in *instance) handle(id string, event []byte, timeout time.Duration, fault
 	case <-timer.C:
 		return timedOut()
 	}
+	// An event is over when the process asks for another: one that answers and
+	// exits, as after a panic, must not be given the next.
+	select {
+	case <-in.asked:
+		return res, true
+	case <-in.exited:
+	case <-timer.C:
+	}
+	return res, false
 }
 
 func (in *instance) alive() bool {

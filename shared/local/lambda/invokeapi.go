@@ -39,7 +39,7 @@ func Handler(find func(name string) *Function) http.Handler {
 		if len(event) == 0 {
 			event = []byte("{}")
 		}
-		if !json.Valid(event) {
+		if len(event) <= MaxPayload && !json.Valid(event) {
 			invokeError(w, http.StatusBadRequest, "InvalidRequestContentException", "Could not parse request body into json")
 			return
 		}

@@ -25,6 +25,11 @@ func (in *instance) next(w http.ResponseWriter, r *http.Request) {
 	if !in.started {
 		in.started = true
 		close(in.ready)
+	} else {
+		select {
+		case in.asked <- struct{}{}:
+		default:
+		}
 	}
 	in.mu.Unlock()
 	select {
@@ -85,8 +90,8 @@ func (in *instance) answer(w http.ResponseWriter, r *http.Request, functionError
 	if err != nil {
 		return // the process went away while it answered; its exit is the result
 	}
-	if inv.fault == KillBeforeAnswer {
-		in.kill()
+	if inv.fault != NoFault {
+		in.kill() // for KillOnDelivery the kill is under way
 		return
 	}
 	inv.finish(Result{body, functionError})
