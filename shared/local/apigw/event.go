@@ -144,8 +144,8 @@ func (g *Gateway) headers(r *http.Request, sourceIP string, bodyBytes int) map[s
 
 // queryParameters decodes the query; repeated names are joined by commas.
 func queryParameters(raw string) map[string]string {
-	values, err := url.ParseQuery(raw)
-	if len(values) == 0 && err != nil || len(values) == 0 {
+	values, _ := url.ParseQuery(raw) // what cannot be decoded is left out
+	if len(values) == 0 {
 		return nil
 	}
 	out := map[string]string{}

@@ -40,17 +40,15 @@ type journal struct {
 	path  string
 	file  *os.File
 	lines int // since it was written anew
+	limit int // how many lines it grows before it is written anew
 }
-
-// rewriteAfter is how many lines a journal grows before it is written anew.
-const rewriteAfter = 20000
 
 // load replays the journal and starts a fresh one with what is left.
 func (s *Server) load() error {
 	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
 		return fmt.Errorf("making the queue folder: %w", err)
 	}
-	s.journal = &journal{path: filepath.Join(s.opt.Dir, "queues.jsonl")}
+	s.journal = &journal{path: filepath.Join(s.opt.Dir, "queues.jsonl"), limit: 20000}
 	old, err := os.Open(s.journal.path)
 	if err == nil {
 		defer old.Close()
@@ -95,7 +93,7 @@ func (s *Server) commit(e entry) error {
 		return err
 	}
 	s.apply(e)
-	if s.journal.lines > rewriteAfter {
+	if s.journal.lines > s.journal.limit {
 		return s.rewrite()
 	}
 	return nil
