@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -42,8 +43,23 @@ func newHost(bucket, socket string, cors *CORS, m *meter, e *exchanges) *host {
 func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	request := h.describe(r)
 	h.meter.add(func(c *Counters) { c.Requests[request.Operation]++ })
-	w.Header().Set("X-Amz-Request-Id", rand.Text()[:16])
+	if r.ContentLength == 0 {
+		h.serve(w, r, request)
+		return
+	}
+	body := &upload{ReadCloser: r.Body}
+	r.Body = body
+	// Otherwise the server would take in most of an upload before it sends the
+	// first byte of a refusal.
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+		writeError(w, r, http.StatusInternalServerError, "InternalError", "The connection cannot carry an upload.")
+		return
+	}
+	h.serve(w, r, request)
+	body.finish(w, r)
+}
 
+func (h *host) serve(w http.ResponseWriter, r *http.Request, request Request) {
 	fault := h.meter.fault(request)
 	if fault.Delay > 0 {
 		select {
@@ -163,12 +179,6 @@ func (h *host) forward(w http.ResponseWriter, r *http.Request, request Request, 
 	refused := make(chan struct{})
 	defer close(refused)
 	if request.Operation == "PutObject" && r.ContentLength > 0 {
-		// Otherwise the server would read the whole upload before the first
-		// byte of a refusal.
-		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
-			writeError(w, r, http.StatusInternalServerError, "InternalError", "The connection cannot carry an upload.")
-			return
-		}
 		out.Body = &gate{r.Body, heldBack, x, refused}
 	}
 	answer, err := h.gateway.RoundTrip(out)
@@ -191,7 +201,7 @@ func (h *host) forward(w http.ResponseWriter, r *http.Request, request Request, 
 		panic(http.ErrAbortHandler)
 	}
 	for name, values := range answer.Header {
-		if name != "Connection" && !strings.HasPrefix(name, "Access-Control-") && name != "X-Amz-Request-Id" {
+		if name != "Connection" && !strings.HasPrefix(name, "Access-Control-") {
 			w.Header()[name] = values
 		}
 	}
@@ -209,22 +219,37 @@ func (h *host) forward(w http.ResponseWriter, r *http.Request, request Request, 
 	if err != nil {
 		panic(http.ErrAbortHandler) // the length promised was not sent
 	}
-	if out.Body != http.NoBody && !x.proceeded() {
-		finishRefused(w, r)
-	}
 }
 
-// finishRefused sends the answer to a refused upload and then takes what the
-// client is still sending, up to a bound: many clients read an answer only
-// after they have written everything.
-func finishRefused(w http.ResponseWriter, r *http.Request) {
+// upload is the body of a request, and remembers how far it was read.
+type upload struct {
+	io.ReadCloser
+	begun, ended atomic.Bool
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	u.begun.Store(true)
+	n, err := u.ReadCloser.Read(p)
+	if err != nil {
+		u.ended.Store(true)
+	}
+	return n, err
+}
+
+// finish sends the answer to a refused upload and then takes what the client
+// is still sending, up to a bound: many clients read an answer only after they
+// have written everything.
+func (u *upload) finish(w http.ResponseWriter, r *http.Request) {
 	const (
 		patience = 10 * time.Second
 		most     = 32 << 20
 	)
+	if u.ended.Load() || !u.begun.Load() && r.Header.Get("Expect") != "" {
+		return // nothing more comes: a client that asked first was told no
+	}
 	c := http.NewResponseController(w)
 	if c.Flush() == nil && c.SetReadDeadline(time.Now().Add(patience)) == nil {
-		io.CopyN(io.Discard, r.Body, most)
+		io.CopyN(io.Discard, u, most)
 		c.SetReadDeadline(time.Time{})
 	}
 }
@@ -265,16 +290,18 @@ func verbatim(r *http.Request) *http.Request {
 
 // writeError answers in S3's form.
 func writeError(w http.ResponseWriter, r *http.Request, status int, code, message string) {
+	requestID := rand.Text()[:16]
 	body, err := xml.Marshal(struct {
 		XMLName   xml.Name `xml:"Error"`
 		Code      string
 		Message   string
 		RequestID string `xml:"RequestId"`
-	}{Code: code, Message: message, RequestID: w.Header().Get("X-Amz-Request-Id")})
+	}{Code: code, Message: message, RequestID: requestID})
 	if err != nil {
 		panic(errors.Join(errors.New("encoding an error"), err)) // strings always encode
 	}
 	w.Header().Set("Content-Type", "application/xml")
+	w.Header().Set("X-Amz-Request-Id", requestID)
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		io.WriteString(w, xml.Header)

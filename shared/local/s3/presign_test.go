@@ -158,6 +158,10 @@ func TestRefusedLargeUploadIsAnswered(t *testing.T) {
 	for range 5 {
 		p.send(t, bytes.NewReader(data)).want(t, 403, "SignatureDoesNotMatch")
 	}
+	p.header.Set("Authorization", "Bearer ck_key_secret")
+	for range 5 {
+		p.send(t, bytes.NewReader(data)).want(t, 400, "InvalidArgument")
+	}
 }
 
 func TestCutOffUpload(t *testing.T) {

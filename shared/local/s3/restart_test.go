@@ -42,6 +42,9 @@ func child() {
 		}
 		lines <- string(line)
 	}
+	if os.Getenv("S3_TEST_AGAIN") != "" {
+		closeAndStay(filepath.Join(dir, "s3"))
+	}
 	server, err := s3.Start(context.Background(), options(filepath.Join(dir, "s3"), created))
 	if err != nil {
 		fmt.Println("error:", err)
@@ -53,6 +56,25 @@ func child() {
 	}
 	for line := range lines {
 		fmt.Println(line)
+	}
+}
+
+// closeAndStay runs a server, stores an object and closes the server again.
+func closeAndStay(dir string) {
+	server, err := s3.Start(context.Background(), options(dir, nil))
+	if err != nil {
+		panic(err)
+	}
+	c := clientOf(server.URL(), static(functionID))
+	in := &awss3.PutObjectInput{Bucket: aws.String(bucketName), Key: aws.String("files/before"), Body: strings.NewReader("before")}
+	if _, err := c.PutObject(context.Background(), in); err != nil {
+		panic(err)
+	}
+	if err := server.Close(); err != nil {
+		panic(err)
+	}
+	if _, err := c.PutObject(context.Background(), in); err == nil {
+		panic("a closed server answers")
 	}
 }
 
@@ -223,6 +245,37 @@ func TestKilledServerDeliversEventsLater(t *testing.T) {
 	p.kill()
 	if left, err := os.ReadDir(filepath.Join(dir, "s3", "events")); err != nil || len(left) != 0 {
 		t.Errorf("events kept after delivery: %v, %v", left, err)
+	}
+}
+
+// TestStartAgain closes a server and starts the next in one process, in a
+// directory whose path is too long for a socket.
+func TestStartAgain(t *testing.T) {
+	t.Parallel()
+	p := startChild(t, filepath.Join(t.TempDir(), strings.Repeat("long", 30)), "S3_TEST_AGAIN=1", "TMPDIR="+t.TempDir())
+	_, err := clientOf(p.url, static(functionID)).HeadObject(t.Context(), &awss3.HeadObjectInput{Bucket: aws.String(bucketName), Key: aws.String("files/before")})
+	if err != nil {
+		t.Errorf("the object of the server before: %v", err)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*s3.Options){
+		"no lookup":    func(o *s3.Options) { o.Lookup = nil },
+		"short bucket": func(o *s3.Options) { o.Bucket = "ab" },
+		"a file as directory": func(o *s3.Options) {
+			o.Dir = filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(o.Dir, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		o := options(t.TempDir(), nil)
+		change(&o)
+		if _, err := s3.Start(t.Context(), o); err == nil || strings.Contains(err.Error(), "one instance per process") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
