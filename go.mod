@@ -20,6 +20,6 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/sts v1.52.0 // indirect
 	github.com/aws/smithy-go v1.28.9 // indirect
 	github.com/gabriel-vasile/mimetype v1.4.16
-	golang.org/x/text v0.44.0 // indirect
+	golang.org/x/text v0.44.0
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )

@@ -2,60 +2,65 @@ package names
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
 
-// Disposition is the Content-Disposition value that saves a download under name (RFC 6266): an ASCII fallback for old
-// clients and, when that says less than the name, the exact name as filename* (RFC 8187). It is one line whatever name
-// holds.
+// Disposition returns the value of a Content-Disposition header that makes a
+// client save a download under a name: an ASCII fallback for old clients, and
+// the exact name as filename* (RFC 6266, RFC 8187). The value is one line of
+// printable ASCII for any name; one that Clean did not return loses its path
+// separators and control characters. Without a
+// usable name it is "attachment".
 func Disposition(name string) string {
-	fallback := asciiName(name)
-	value := `attachment; filename="` + fallback + `"`
-	if fallback != name {
-		value += "; filename*=UTF-8''" + extValue(name)
+	name = strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || isRefused(r) {
+			return '_'
+		}
+		return r
+	}, name) // invalid UTF-8 becomes U+FFFD on the way
+	if name == "" || name == "." || name == ".." {
+		return "attachment"
 	}
-	return value
+	return `attachment; filename="` + fallback(name) + `"; filename*=UTF-8''` + extValue(name)
 }
 
-// asciiName is name for clients that read nothing but ASCII: accents dropped, the rest replaced. Quotes and backslashes
-// would need escapes that clients read differently, and some decode %XX, so these are replaced too.
-func asciiName(name string) string {
-	var b strings.Builder
-	replaced := false // a run of unreadable characters becomes one underscore
+// fallback spells name in ASCII: letters lose their accents and what has no
+// ASCII form becomes an underscore. So do the characters that clients disagree
+// on inside a quoted string: quotes, backslashes and percent signs, which some
+// decode.
+func fallback(name string) string {
+	var out strings.Builder
+	accented := false // a mark here belongs to a letter and goes unwritten
 	for _, r := range norm.NFD.String(name) {
 		switch {
-		case r >= 0x300 && r <= 0x36f: // combining accents
-		case r < ' ' || r > '~' || strings.ContainsRune(`"\%/`, r):
-			if !replaced {
-				b.WriteByte('_')
-			}
-			replaced = true
-		default:
-			b.WriteRune(r)
-			replaced = false
+		case accented && unicode.Is(unicode.M, r):
+			continue
+		case r >= utf8.RuneSelf, r == '"', r == '\\', r == '%':
+			r = '_'
 		}
+		out.WriteRune(r)
+		accented = r == '_' || unicode.IsLetter(r)
 	}
-	if s := b.String(); s != "" {
-		return s
-	}
-	return "_"
+	return out.String()
 }
 
-// extValue percent-encodes everything but the attr-char of RFC 8187, section 3.2.1.
-func extValue(s string) string {
-	const upperHex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if alnum || strings.IndexByte("!#$&+-.^_`|~", c) >= 0 {
-			b.WriteByte(c)
-			continue
+// extValue encodes name as the ext-value of RFC 8187, after the charset.
+func extValue(name string) string {
+	const hex = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("!#$&+-.^_`|~", c) >= 0:
+			out.WriteByte(c)
+		default:
+			out.WriteByte('%')
+			out.WriteByte(hex[c>>4])
+			out.WriteByte(hex[c&15])
 		}
-		b.WriteByte('%')
-		b.WriteByte(upperHex[c>>4])
-		b.WriteByte(upperHex[c&15])
 	}
-	return b.String()
+	return out.String()
 }
