@@ -41,8 +41,13 @@ func Issue(account string, g Grant, within []files.Scope, now time.Time) (Key, s
 		bad.Add("actor", nameMessage)
 	}
 	scopes := g.scopes(&bad)
-	if !g.ExpiresAt.IsZero() && !g.ExpiresAt.After(now) {
+	expires := g.ExpiresAt.UTC().Truncate(time.Second)
+	switch {
+	case expires.IsZero():
+	case !expires.After(now):
 		bad.Add("expires_at", "must be in the future")
+	case expires.Year() > 9999: // RFC 3339 could not show it
+		bad.Add("expires_at", "must be before the year 10000")
 	}
 	if err := bad.Err(); err != nil {
 		return Key{}, "", err
@@ -52,7 +57,7 @@ func Issue(account string, g Grant, within []files.Scope, now time.Time) (Key, s
 			return Key{}, "", fmt.Errorf("granting %s: %w", s, files.ErrForbidden)
 		}
 	}
-	k, text := NewKey(account, g.Actor, scopes, now, g.ExpiresAt.UTC().Truncate(time.Second))
+	k, text := NewKey(account, g.Actor, scopes, now, expires)
 	return k, text, nil
 }
 
