@@ -1,7 +1,7 @@
 // Package settings reads a function's environment into a struct, once, at start-up.
 //
 // A field is filled from the variable named in its `env` tag: a string, an int64 of 1 or more, or a time.Duration
-// given in whole seconds of 1 or more. Embedded structs are filled too. There are no defaults: the template states
+// given in whole seconds from 1 to 100 years. Embedded structs are filled too. There are no defaults: the template states
 // every value, so a missing variable is a deployment fault and stops the start.
 package settings
 
@@ -22,6 +22,9 @@ func Load[T any](lookup func(string) (string, bool)) (T, error) {
 
 var durationType = reflect.TypeFor[time.Duration]()
 
+// maxSeconds keeps sums of durations and times far from overflowing.
+const maxSeconds = int64(100 * 365 * 24 * time.Hour / time.Second)
+
 func fill(v reflect.Value, lookup func(string) (string, bool)) error {
 	var errs []error
 	for i := range v.NumField() {
@@ -41,8 +44,12 @@ func fill(v reflect.Value, lookup func(string) (string, bool)) error {
 			continue
 		}
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 1 || field.Type == durationType && n > int64(100*365*24*time.Hour/time.Second) {
+		if err != nil || n < 1 {
 			errs = append(errs, fmt.Errorf("the environment variable %s must be a whole number of 1 or more", name))
+			continue
+		}
+		if field.Type == durationType && n > maxSeconds {
+			errs = append(errs, fmt.Errorf("the environment variable %s must be at most %d (100 years)", name, maxSeconds))
 			continue
 		}
 		if field.Type == durationType {
