@@ -133,7 +133,7 @@ func (s *Session) left() time.Duration {
 func (s *Session) recentlyFailed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.failed.IsZero() && s.now().Sub(s.failed) < retryWait
+	return s.now().Sub(s.failed) < retryWait // the zero time is long ago
 }
 
 // explain says what failed, and what to do about the one cause that is likely to be a mistake.
