@@ -44,7 +44,7 @@ func fileOfClaim(claim string) (string, bool) {
 }
 
 // ClaimRecords is what Claimer needs of the table. A write whose condition doesn't hold returns ErrStateChanged together
-// with the record it found, so that the reason of a refusal needs no second read.
+// with the record it found, so that the reason of a refusal needs no second read, or ErrFileNotFound when there is none.
 type ClaimRecords interface {
 	Finder
 	// Claim gives an unexpired single-use file to c: from ready, or from claimed when the lease there is not after
@@ -57,7 +57,8 @@ type ClaimRecords interface {
 // with ErrStateChanged.
 type LeaseRecords interface {
 	Finder
-	// Unclaim moves a file claimed by claim back to ready and keeps the claim as the last one.
+	// Unclaim moves a file claimed by claim back to ready and keeps the claim as the last one. When that has been done
+	// already, it is a success.
 	Unclaim(ctx context.Context, id, claim string) (File, error)
 	// Extend sets the lease of a file claimed by claim.
 	Extend(ctx context.Context, id, claim string, until time.Time) (File, error)
@@ -198,7 +199,7 @@ func (s *Claims) Commit(ctx context.Context, c Caller, claim string) (File, erro
 		return File{}, changed(spent, claim, now)
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("spending %s: %w", f.ID, err)
+		return File{}, unclaimed(fmt.Errorf("spending %s: %w", f.ID, err))
 	}
 	s.Cleaner.Clean(ctx, spent)
 	return spent, nil
@@ -219,13 +220,10 @@ func (s *Claims) Release(ctx context.Context, c Caller, claim string) (File, err
 	}
 	released, err := s.Records.Unclaim(ctx, f.ID, claim)
 	if errors.Is(err, ErrStateChanged) {
-		if released.State == Ready && released.Claim.ID == claim {
-			return released, nil
-		}
 		return File{}, changed(released, claim, now)
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("releasing %s: %w", f.ID, err)
+		return File{}, unclaimed(fmt.Errorf("releasing %s: %w", f.ID, err))
 	}
 	return released, nil
 }
@@ -250,7 +248,7 @@ func (s *Claims) Extend(ctx context.Context, c Caller, claim string, leaseSecond
 		return File{}, changed(extended, claim, now)
 	}
 	if err != nil {
-		return File{}, fmt.Errorf("extending the lease on %s: %w", f.ID, err)
+		return File{}, unclaimed(fmt.Errorf("extending the lease on %s: %w", f.ID, err))
 	}
 	return extended, nil
 }
@@ -262,10 +260,15 @@ func (s *Claims) find(ctx context.Context, c Caller, claim string) (File, error)
 		return File{}, ErrClaimNotFound
 	}
 	f, err := visible(ctx, s.Records, c, id)
+	return f, unclaimed(err)
+}
+
+// unclaimed says of a missing file that there is no claim: files are not what the client asked for.
+func unclaimed(err error) error {
 	if errors.Is(err, ErrFileNotFound) {
-		return File{}, ErrClaimNotFound
+		return ErrClaimNotFound
 	}
-	return f, err
+	return err
 }
 
 // current returns nil when claim holds f, whether or not its lease has run out.
