@@ -101,8 +101,9 @@ func textLike(t string) bool {
 	return false
 }
 
-// parseReprDigest returns the sha-256 member of a Repr-Digest header as hex; other algorithms are passed over.
-func parseReprDigest(header string) (string, error) {
+// parseReprDigest returns the sha-256 member of a Repr-Digest header as hex; other algorithms are passed over. As in any
+// dictionary of RFC 8941 the last of repeated members counts, and padding may be missing.
+func parseReprDigest(header string) (digest string, err error) {
 	bad := files.Invalid("Repr-Digest", "must be sha-256=:<base64 of the digest>:")
 	for member := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(member), "=")
@@ -112,11 +113,11 @@ func parseReprDigest(header string) (string, error) {
 		value, _, _ = strings.Cut(value, ";") // parameters carry nothing here
 		inner, isBytes := strings.CutPrefix(value, ":")
 		inner, closed := strings.CutSuffix(inner, ":")
-		raw, err := base64.StdEncoding.DecodeString(inner)
+		raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(inner, "="))
 		if !ok || !isBytes || !closed || err != nil || len(raw) != sha256.Size {
 			return "", bad
 		}
-		return hex.EncodeToString(raw), nil
+		digest = hex.EncodeToString(raw)
 	}
-	return "", nil
+	return digest, nil
 }
