@@ -3,6 +3,9 @@
 package wiring
 
 import (
+	"context"
+	"log/slog"
+	"os"
 	"time"
 
 	"claimcheck.dev/claimcheck/shared/awsenv"
@@ -52,4 +55,15 @@ func Reader(env awsenv.Env, cfg Delivery, table *records.Table) (*files.Reader, 
 		LinkTTL:  cfg.LinkTTL,
 		Now:      time.Now,
 	}, signer
+}
+
+// Cleaner removes the bytes of ended files at once, reporting on stderr what is left to the deletion queue.
+func Cleaner(env awsenv.Env, bucket string) files.Cleaner {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	return files.Cleaner{
+		Bytes: store.Connect(env, bucket),
+		Failed: func(ctx context.Context, id string, err error) {
+			log.WarnContext(ctx, "left to the deletion queue", "id", id, "error", err)
+		},
+	}
 }
