@@ -10,6 +10,8 @@ SAM_CLI_VERSION     := 1.170.0
 DATA   ?= .local
 PORT   ?= 0
 PARAMS ?=
+# More for go test, such as TESTFLAGS='-v -run Reserve'.
+TESTFLAGS ?=
 # Which part of samconfig.toml deploys.
 ENV    ?= default
 
@@ -84,13 +86,13 @@ key: ## Print a new key (ACCOUNT, ACTOR, ROLE or SCOPES; STACK for a deployed on
 
 test: ## Run all tests of both modules
 	@$(need-go)
-	go test ./...
-	cd shared/local && go test ./...
+	go test $(TESTFLAGS) ./...
+	cd shared/local && go test $(TESTFLAGS) ./...
 
 race: ## Run all tests with the race detector (needs a C compiler)
 	@$(need-go)
-	CGO_ENABLED=1 go test -race ./...
-	cd shared/local && CGO_ENABLED=1 go test -race ./...
+	CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...
+	cd shared/local && CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...
 
 # ---- For AWS
 

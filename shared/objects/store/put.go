@@ -23,6 +23,8 @@ func (s *Store) PutSealed(ctx context.Context, f files.File, body []byte) (files
 	if err != nil {
 		return files.Sealed{}, err
 	}
+	ctx, cancel, patient := s.patience(ctx)
+	defer cancel()
 	_, err = s.client.PutObject(ctx, &s3.PutObjectInput{
 		Bucket:         &s.bucket,
 		Key:            &key,
@@ -32,7 +34,7 @@ func (s *Store) PutSealed(ctx context.Context, f files.File, body []byte) (files
 		CacheControl:   aws.String(keys.CacheControl),
 		ChecksumSHA256: aws.String(base64.StdEncoding.EncodeToString(digest[:])),
 		IfNoneMatch:    aws.String("*"),
-	}, s.patient)
+	}, patient)
 	if err != nil && status(err) != http.StatusPreconditionFailed { // 412: these bytes are there already
 		return files.Sealed{Object: key}, explain("writing", err) // only the reply may have been lost
 	}

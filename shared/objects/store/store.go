@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -28,14 +27,10 @@ import (
 	"claimcheck.dev/claimcheck/shared/objects/keys"
 )
 
-// writeTimeout bounds one attempt to copy a staged object or to write an inline one: S3 hashes the bytes meanwhile,
-// some 100 MB each second.
-const writeTimeout = 12 * time.Second
-
 // Store is the bucket.
 type Store struct {
 	client *s3.Client
-	writes *http.Client // with the patience that writes need
+	env    awsenv.Env
 	bucket string
 }
 
@@ -52,7 +47,7 @@ func Connect(env awsenv.Env, bucket string) *Store {
 		// Two conditional writes of one key at the same moment: S3 refuses one of them, for the client to repeat.
 		o.Retryer = retry.AddWithErrorCodes(o.Retryer, codeConflict)
 	})
-	return &Store{client: client, writes: env.HTTPClient(writeTimeout), bucket: bucket}
+	return &Store{client: client, env: env, bucket: bucket}
 }
 
 const codeConflict = "ConditionalRequestConflict"
@@ -138,6 +133,8 @@ func (s *Store) Seal(ctx context.Context, f files.File, etag string) (files.Seal
 	if err != nil {
 		return files.Sealed{}, err
 	}
+	ctx, cancel, patient := s.patience(ctx)
+	defer cancel()
 	out, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket:            &s.bucket,
 		Key:               &key,
@@ -148,7 +145,7 @@ func (s *Store) Seal(ctx context.Context, f files.File, etag string) (files.Seal
 		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
 		ContentType:       &f.ContentType,
 		CacheControl:      aws.String(keys.CacheControl),
-	}, s.patient)
+	}, patient)
 	switch status(err) {
 	case 0:
 	case http.StatusNotFound:
@@ -212,8 +209,6 @@ func (s *Store) delete(ctx context.Context, key string) error {
 	}
 	return nil
 }
-
-func (s *Store) patient(o *s3.Options) { o.HTTPClient = s.writes }
 
 // missing tells a missing object from a missing bucket, which no upload will mend.
 func missing(err error) error {
