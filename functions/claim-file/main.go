@@ -10,11 +10,11 @@ import (
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/delivery"
 )
 
 type config struct {
-	wiring.Delivery
+	delivery.Config
 	Table        string        `env:"TABLE_NAME"`
 	HandlePrefix string        `env:"HANDLE_PREFIX"`
 	Lease        time.Duration `env:"CLAIM_LEASE_SECONDS"`
@@ -23,7 +23,7 @@ type config struct {
 func main() {
 	cfg, env := startup.Load[config]()
 	table := records.Connect(env, cfg.Table)
-	reader, signer := wiring.Reader(env, cfg.Delivery, table)
+	reader, signer := delivery.Reader(env, cfg.Config, table)
 	startup.Warm(table.Warm, signer.Warm)
 
 	claims := &files.Claimer{

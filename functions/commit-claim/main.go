@@ -10,7 +10,7 @@ import (
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/cleanup"
 )
 
 type config struct {
@@ -23,7 +23,7 @@ func main() {
 	table := records.Connect(env, cfg.Table)
 	startup.Warm(table.Warm)
 
-	claims := &files.Claims{Records: table, Cleaner: wiring.Cleaner(env, cfg.Bucket), Now: time.Now}
+	claims := &files.Claims{Records: table, Cleaner: cleanup.Cleaner(env, cfg.Bucket), Now: time.Now}
 	auth := &access.Authenticator{Keys: table, Now: time.Now}
 	lambda.Start(endpoint(auth, claims).Serve)
 }

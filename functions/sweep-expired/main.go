@@ -9,11 +9,12 @@ import (
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/cleanup"
+	"claimcheck.dev/claimcheck/shared/wiring/verification"
 )
 
 type config struct {
-	wiring.Verification
+	verification.Config
 	Table string `env:"TABLE_NAME"`
 }
 
@@ -27,8 +28,8 @@ func main() {
 
 	h := handler{sweeper: &files.Sweeper{
 		Records:  table,
-		Verifier: wiring.Verifier(env, cfg.Verification, table),
-		Cleaner:  wiring.Cleaner(env, cfg.Bucket),
+		Verifier: verification.Verifier(env, cfg.Config, table),
+		Cleaner:  cleanup.Cleaner(env, cfg.Bucket),
 		Now:      time.Now,
 		Reserve:  reserve,
 	}}
