@@ -31,7 +31,8 @@ type Audit struct {
 	Account string
 	Counted Ledger // as the counters say
 	Held    Ledger // as the holds add up
-	Stable  bool   // the counters did not move while the holds were read; else the comparison says nothing
+	Stable  bool   // nothing moved while the holds were read; else the comparison says nothing
+	Version string // tells Correct whether anything has moved since; opaque to this package
 }
 
 // Ledger is the quota of an account and of its actors.

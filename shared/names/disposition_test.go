@@ -47,7 +47,7 @@ func FuzzDisposition(f *testing.F) {
 				t.Fatalf("Disposition(%q) = %q", s, value)
 			}
 		}
-		kind, params, err := mime.ParseMediaType(value)
+		kind, _, err := mime.ParseMediaType(value)
 		if err != nil || kind != "attachment" {
 			t.Fatalf("Disposition(%q) = %q: %v", s, value, err)
 		}
@@ -56,7 +56,7 @@ func FuzzDisposition(f *testing.F) {
 			return
 		}
 		value = Disposition(name)
-		if _, params, err = mime.ParseMediaType(value); err != nil || params["filename"] != name {
+		if _, params, err := mime.ParseMediaType(value); err != nil || params["filename"] != name {
 			t.Errorf("%q is read as %q, %v", value, params["filename"], err)
 		}
 		quoted, exact, _ := strings.Cut(strings.TrimPrefix(value, `attachment; filename="`), `"; filename*=UTF-8''`)

@@ -93,7 +93,7 @@ func Clean(s string) (string, error) {
 const graphemeJoiner = '\u034f'
 
 // isRefused reports whether r may not be in a name: controls, line separators,
-// and characters without an appearance of their own. Variation selectors pick
+// what is no character, and characters without an appearance of their own. Variation selectors pick
 // the look of the character before them and are fine.
 func isRefused(r rune) bool {
 	switch {
@@ -104,7 +104,7 @@ func isRefused(r rune) bool {
 		// characters; they are visible.
 		return !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 	}
-	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+	return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point)
 }
 
 // shorten cuts the middle out of a name that is too long, so that its extension

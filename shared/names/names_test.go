@@ -67,7 +67,7 @@ func TestCleanRefuses(t *testing.T) {
 	}
 	for _, r := range "\x00\x01\t\n\v\f\r\x1b\x1f\x7f\u0080\u0085\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u180e" +
 		"\u200b\u200c\u200d\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2064\u2066\u2067\u2068\u2069\u206a\u206f" +
-		"\u3164\ufeff\uffa0\ufff9\ufffb\U0001d173\U000e0001\U000e0061\U000e01f0" {
+		"\u3164\ufeff\uffa0\ufff9\ufffb\U0001d173\U000e0001\U000e0061\U000e01f0\ufdd0\uffff" {
 		for _, in := range []string{"a" + string(r) + "b.txt", string(r), "a.txt" + string(r), string(r) + "/b.txt"} {
 			_, err := Clean(in)
 			var refused *CharacterError

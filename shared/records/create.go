@@ -88,14 +88,20 @@ func (t *Table) Undo(ctx context.Context, f files.File, idem *files.Idempotency)
 	return fmt.Errorf("taking back %s: its hold or its idempotency row is not as Create left it", f.ID)
 }
 
-func accountKey(account string) item { return key("account#"+account, "usage") }
+const usage = "usage" // the sort key of the counters of an account
 
-func actorKey(account, actor string) item { return key("account#"+account, "actor#"+actor) }
+func accountOf(account string) string { return "account#" + account }
+
+func actorOf(actor string) string { return "actor#" + actor }
+
+func accountKey(account string) item { return key(accountOf(account), usage) }
+
+func actorKey(account, actor string) item { return key(accountOf(account), actorOf(actor)) }
 
 // charge counts f against its account; refused when that would exceed the bytes of q.
 func (x *transaction) charge(f files.File, q files.Quota) int {
 	condition, room := within("bytes", ":room", q.AccountMaxLiveBytes-f.Charged)
-	return x.update(accountKey(f.Account), "ADD #bytes :n, #files :one", condition,
+	return x.update(accountKey(f.Account), "ADD #bytes :n, #files :one, #moves :one", condition,
 		item{":n": number(f.Charged), ":one": number(1), ":room": room})
 }
 

@@ -15,12 +15,14 @@ import (
 // later. The API promises 24 hours.
 const tombstoneFor = 48 * time.Hour
 
-func fileKey(id string) item { return key(id, "file") }
+const fileSort = "file" // the sort key of the rows of files
+
+func fileKey(id string) item { return key(id, fileSort) }
 
 // fileRow is the row of f. What has no value takes no space.
 func fileRow(f files.File, token string) item {
 	row := fileKey(f.ID)
-	row["list_pk"] = text("files#" + f.Account)
+	row["list_pk"] = text(listOf(f.Account))
 	row["list_sk"] = text(stamp(f.CreatedAt) + "#" + f.ID)
 	row["ttl"] = epoch(tombstoneEnd(f))
 	row["write"] = text(token)

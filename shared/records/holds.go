@@ -32,6 +32,7 @@ func holdRow(f files.File) item {
 	row["actor"] = text(f.Actor)
 	row["bytes"] = number(f.Charged)
 	row.setTrue("counted", f.State == files.Reserved && f.Counted)
+	row.setTrue("inline", f.State == files.Reserved && !f.Counted)
 	if n := unsized(f); n > 0 {
 		row["unsized"] = number(n)
 	}
@@ -42,7 +43,11 @@ func holdRow(f files.File) item {
 func duePartition(deadline time.Time, id string) string {
 	h := fnv.New32a()
 	h.Write([]byte(id))
-	return fmt.Sprintf("%d#%d", deadline.Unix()/60, h.Sum32()%expiryShards)
+	return dueShard(deadline, int(h.Sum32()%expiryShards))
+}
+
+func dueShard(minute time.Time, shard int) string {
+	return fmt.Sprintf("%d#%d", minute.Unix()/60, shard)
 }
 
 // hold is a decoded hold row.
@@ -53,6 +58,7 @@ type hold struct {
 	deadline time.Time
 	bytes    int64
 	counted  bool  // is a reservation of its actor
+	inline   bool  // waits for the bytes of an inline file, for a moment
 	unsized  int64 // the part of bytes that stands for an unknown size
 }
 
@@ -70,6 +76,7 @@ func decodeHold(row item) (hold, error) {
 		deadline: time.Unix(deadline, 0).UTC(),
 		bytes:    r.number("bytes"),
 		counted:  r.flag("counted"),
+		inline:   r.flag("inline"),
 		unsized:  r.maybeNumber("unsized"),
 	}
 	if r.err != nil {
@@ -80,7 +87,8 @@ func decodeHold(row item) (hold, error) {
 
 // discharge takes h off the counters.
 func (x *transaction) discharge(h hold) {
-	x.update(accountKey(h.account), "ADD #bytes :n, #files :less", "", item{":n": number(-h.bytes), ":less": number(-1)})
+	x.update(accountKey(h.account), "ADD #bytes :n, #files :less, #moves :one", "",
+		item{":n": number(-h.bytes), ":less": number(-1), ":one": number(1)})
 	x.unreserve(h)
 }
 

@@ -9,6 +9,8 @@
 //	actor        account#<account>              actor#<actor>      reservations, and bytes reserved without a size
 //	idempotency  idem#<account>#<digest>        idem               which file a request made
 //	key          key#<key id>                   key                the record of a key
+//	watermark    sweep                          watermark          the minute up to which ended files were swept
+//	progress     reconcile                      progress           where reconciling goes on
 //
 // A hold exists exactly as long as its file is live in the table; every write that ends a file deletes the hold and
 // takes its values off the counters in one transaction, so the counters are always the sums of the holds. The clock

@@ -75,6 +75,19 @@ func (x *transaction) remove(k item, condition string, values item) int {
 	return len(x.items) - 1
 }
 
+// check makes the transaction depend on a row without changing it.
+func (x *transaction) check(k item, condition string, values item) int {
+	x.items = append(x.items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName:                           &x.table,
+		Key:                                 k,
+		ConditionExpression:                 &condition,
+		ExpressionAttributeNames:            names(condition),
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}})
+	return len(x.items) - 1
+}
+
 // DynamoDB refuses expressions and maps that are there but empty.
 
 func optional(s string) *string {
@@ -126,10 +139,8 @@ func wrote(row item, token string) bool {
 func (t *Table) commit(ctx context.Context, x *transaction) (refusal, error) {
 	var last error
 	for n := range attempts {
-		if n > 0 {
-			if err := t.sleep(ctx, rand.N(min(firstPause<<(n-1), longPause))); err != nil {
-				return nil, err
-			}
+		if err := t.pause(ctx, n); err != nil {
+			return nil, err
 		}
 		_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems:      x.items,
@@ -154,7 +165,17 @@ func (t *Table) commit(ctx context.Context, x *transaction) (refusal, error) {
 		}
 		last = err
 	}
-	return nil, fmt.Errorf("other writers kept the rows busy: %w: %w", files.ErrTryAgain, last)
+	return nil, fmt.Errorf("%w: %w", errBusy, last)
+}
+
+var errBusy = fmt.Errorf("other writers kept the rows busy: %w", files.ErrTryAgain)
+
+// pause waits before attempt n, counted from 0.
+func (t *Table) pause(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return t.sleep(ctx, rand.N(min(firstPause<<(n-1), longPause)))
 }
 
 // judge decides what the reasons of a cancelled transaction mean. Another writer's conflict, or throttling, on any row

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
+
+	"claimcheck.dev/claimcheck/shared/mediatype"
 )
 
 // finding is what the bytes show.
@@ -125,6 +127,10 @@ func detectSignature(body []byte, cut bool) finding {
 	if kind == "" {
 		kind, isText = fromLibrary(body)
 	}
+	if kind == "" && bytes.HasPrefix(body, []byte("\x1a\x45\xdf\xa3")) {
+		// EBML whose document type stands where the library does not look.
+		kind = "video/matroska"
+	}
 	hasNUL := bytes.IndexByte(body, 0) >= 0
 	switch {
 	case isText, kind == "":
@@ -159,7 +165,7 @@ func detectSignature(body []byte, cut bool) finding {
 // whether it is a kind of text.
 func fromLibrary(body []byte) (kind string, isText bool) {
 	found := mimetype.Detect(body)
-	kind = Base(found.String())
+	kind = mediatype.Base(found.String())
 	if kind == "application/octet-stream" || kind == "image/x-icon" && !isIcon(body) {
 		return "", false
 	}

@@ -222,7 +222,7 @@ type index struct {
 	parents map[string]string
 }
 
-// Built on first use: functions that only parse types never need it.
+// Built on first use, to cost nothing at start-up.
 var table = sync.OnceValue(func() index {
 	idx := index{byType: make(map[string][]string, 640), parents: make(map[string]string, len(families))}
 	for _, f := range families {

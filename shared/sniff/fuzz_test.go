@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"testing"
+
+	"claimcheck.dev/claimcheck/shared/mediatype"
 )
 
 // FuzzCheck holds Check to its contract on any bytes: no panic, a tail that is
@@ -47,7 +49,7 @@ func FuzzCheck(f *testing.F) {
 		if got.Detected == "" {
 			return
 		}
-		if canonical, err := ParseType(got.Detected); err != nil || canonical != got.Detected || Base(canonical) == "application/octet-stream" {
+		if canonical, err := mediatype.Parse(got.Detected); err != nil || canonical != got.Detected || mediatype.Base(canonical) == "application/octet-stream" {
 			t.Fatalf("detected %q: %v", got.Detected, err)
 		}
 		if own := check(got.Detected); !own.OK {

@@ -53,6 +53,9 @@ var signatures = []struct {
 	{0, "MM\x00\x2b", "image/tiff"}, // BigTIFF
 	{0, "II\x2b\x00", "image/tiff"},
 	{0, "#?RGBE\n", "image/vnd.radiance"},
+	{0, ".ra\xfd", "audio/x-pn-realaudio"},
+	{0, "Cr24\x02\x00\x00\x00", "application/x-chrome-extension"},
+	{0, "Cr24\x03\x00\x00\x00", "application/x-chrome-extension"},
 	{0, "ARROW1\x00", "application/vnd.apache.arrow.file"},
 	{0, "PARE", "application/vnd.apache.parquet"}, // encrypted footer
 	{0, "Obj\x01", "application/vnd.apache.avro"},
@@ -166,12 +169,19 @@ func isADTS(head []byte) bool {
 	return n >= 7 && (len(head) < n+2 || head[n] == 0xff && head[n+1] == head[1])
 }
 
-// isTransportStream finds the sync byte of three MPEG-TS packets, which are 188
-// bytes long, or 192 with a time code before each (M2TS).
+// isTransportStream finds the sync byte of MPEG-TS packets, which are 188 bytes
+// long, or 192 with a time code before each (M2TS). It is the first letter of
+// GIF, too.
 func isTransportStream(head []byte) bool {
+	if bytes.HasPrefix(head, []byte("GIF8")) {
+		return false
+	}
 	for _, shape := range [...]struct{ first, step int }{{0, 188}, {4, 192}} {
-		last := shape.first + 2*shape.step
-		if len(head) > last && head[shape.first] == 0x47 && head[shape.first+shape.step] == 0x47 && head[last] == 0x47 {
+		packets := 0
+		for at := shape.first; at < len(head) && head[at] == 0x47; at += shape.step {
+			packets++
+		}
+		if packets >= 3 && shape.first+packets*shape.step >= len(head) {
 			return true
 		}
 	}

@@ -18,7 +18,11 @@
 // look inside the containers that many types share.
 package sniff
 
-import "context"
+import (
+	"context"
+
+	"claimcheck.dev/claimcheck/shared/mediatype"
+)
 
 const (
 	// HeadBytes is how much of the start of an object Check can use.
@@ -53,7 +57,7 @@ func Check(ctx context.Context, declared string, head []byte, size int64, tail T
 	if err != nil {
 		return Result{}, err
 	}
-	base := Base(declared)
+	base := mediatype.Base(declared)
 	if found.pdfMarker && declaresPDF(base) {
 		// A PDF reader accepts the marker anywhere in the first 1024 bytes.
 		return Result{Detected: "application/pdf", OK: true}, nil

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"claimcheck.dev/claimcheck/shared/mediatype"
 )
 
 // object is what a test uploads; head is cut from data.
@@ -273,7 +275,7 @@ func TestFamiliesAreConsistent(t *testing.T) {
 				t.Errorf("%s twice in %s", mediaType, f.name)
 			}
 			types[mediaType] = true
-			if canonical, err := ParseType(mediaType); err != nil || Base(canonical) != mediaType {
+			if canonical, err := mediatype.Parse(mediaType); err != nil || mediatype.Base(canonical) != mediaType {
 				t.Errorf("%s in %s: %v", mediaType, f.name, err)
 			}
 		}

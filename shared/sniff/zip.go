@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"claimcheck.dev/claimcheck/shared/mediatype"
 )
 
 // Reading of ZIP containers from two windows: the head of the object and, if
@@ -185,12 +187,15 @@ func inflate(data []byte, h localEntry, limit int) []byte {
 	return nil
 }
 
+// maxDeclared is more than any media type in a member "mimetype" takes.
+const maxDeclared = 255
+
 // mediaTypeOf reads the member "mimetype" that OpenDocument, EPUB and others
 // put first.
 func mediaTypeOf(data []byte, h localEntry) string {
-	text := string(bytes.TrimSpace(inflate(data, h, maxTypeBytes)))
-	if canonical, err := ParseType(text); err == nil {
-		return Base(canonical)
+	text := string(bytes.TrimSpace(inflate(data, h, maxDeclared)))
+	if canonical, err := mediatype.Parse(text); err == nil {
+		return mediatype.Base(canonical)
 	}
 	return ""
 }

@@ -93,9 +93,8 @@ func exchangeOf(ctx context.Context) *exchange {
 // accepted it: more than the 8 KiB it reads ahead.
 const heldBack = 32 << 10
 
-// gate holds an upload back until the exchange proceeds, so that a refusal is
-// answered while the gateway's connection is idle. Otherwise the gateway would
-// answer and close under a writing client, which may lose the answer.
+// gate holds an upload back until the exchange proceeds: what is refused is not
+// sent through.
 type gate struct {
 	body    io.ReadCloser
 	free    int

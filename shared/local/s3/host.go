@@ -1,13 +1,10 @@
 package s3
 
 import (
-	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/xml"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -25,19 +22,8 @@ type host struct {
 	gateway   http.RoundTripper
 }
 
-// newHost connects to the gateway's Unix socket. The gateway closes each
-// connection after its answer, so none are kept.
 func newHost(bucket, socket string, cors *CORS, m *meter, e *exchanges) *host {
-	return &host{
-		bucket: bucket, cors: cors, meter: m, exchanges: e,
-		gateway: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "unix", socket)
-			},
-			DisableKeepAlives:  true,
-			DisableCompression: true,
-		},
-	}
+	return &host{bucket: bucket, cors: cors, meter: m, exchanges: e, gateway: unixTransport(socket)}
 }
 
 func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +136,7 @@ func (h *host) refuse(w http.ResponseWriter, r *http.Request, request Request) b
 	case request.Bucket == "":
 		// The gateway has its administration and the list of buckets here.
 		writeError(w, r, http.StatusForbidden, "AccessDenied", "Access Denied")
-	case request.Operation == "PutObject" && r.ContentLength < 0:
+	case r.ContentLength < 0:
 		writeError(w, r, http.StatusNotImplemented, "NotImplemented",
 			"A header you provided implies functionality that is not implemented: Transfer-Encoding")
 	case request.Operation == "PutObject" && r.ContentLength == 0 && r.Header.Get("Content-Length") == "":
@@ -190,12 +176,6 @@ func (h *host) forward(w http.ResponseWriter, r *http.Request, request Request, 
 		return
 	}
 	defer answer.Body.Close()
-	if out.Body != http.NoBody && answer.StatusCode >= 300 {
-		// The gateway may cut its connection once the gate closes: have the
-		// whole answer before.
-		data, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
-		answer.Body = io.NopCloser(bytes.NewReader(data))
-	}
 	if loseReply {
 		io.Copy(io.Discard, answer.Body)
 		panic(http.ErrAbortHandler)
@@ -276,9 +256,6 @@ func verbatim(r *http.Request) *http.Request {
 	}
 	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Upgrade", "Expect", exchangeHeader} {
 		out.Header.Del(name)
-	}
-	if out.Header.Get("User-Agent") == "" {
-		out.Header.Set("User-Agent", "") // or the transport adds its own
 	}
 	if strings.HasPrefix(out.Header.Get("Content-Type"), "multipart/form-data") && out.Header.Get("Content-Encoding") == "" {
 		// A file of this type is a file. The gateway would take it for a form,

@@ -45,6 +45,7 @@ var (
 	server   *s3.Server
 	sessions *sts.Sessions
 	events   eventLog
+	dataDir  string // of the shared server
 )
 
 type eventLog struct {
@@ -87,7 +88,8 @@ func run(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	server, err = s3.Start(context.Background(), options(filepath.Join(dir, "s3"), events.add))
+	dataDir = filepath.Join(dir, "s3")
+	server, err = s3.Start(context.Background(), options(dataDir, events.add))
 	if err != nil {
 		panic(err)
 	}
@@ -138,6 +140,7 @@ func clientOf(url string, c aws.CredentialsProvider) *awss3.Client {
 	return awss3.New(awss3.Options{
 		Region: region, BaseEndpoint: &url, UsePathStyle: true, Credentials: c,
 		RetryMaxAttempts: 1,
+		HTTPClient:       http.DefaultClient, // shares its connections
 	})
 }
 

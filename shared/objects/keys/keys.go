@@ -37,6 +37,30 @@ func Sealed(id, version string) (string, error) {
 	return sealedPrefix + id + "/" + version, nil
 }
 
+// SealedPrefix returns what the keys of all verified copies of file id begin with, and no others.
+func SealedPrefix(id string) (string, error) {
+	if !plain(id) {
+		return "", fmt.Errorf("no sealed key: id %q has characters other than letters, digits, _ and -", id)
+	}
+	return sealedPrefix + id + "/", nil
+}
+
+// Parse tells the objects of files from others, and what key says of one: the id in it, "" when it is neither a key for
+// an upload nor one that Sealed could have made, and whether it lies where clients upload to.
+func Parse(key string) (id string, staged, ok bool) {
+	if id, ok := ParseStaging(key); ok {
+		return id, true, true
+	}
+	rest, ok := strings.CutPrefix(key, sealedPrefix)
+	if !ok || rest == "" {
+		return "", false, false
+	}
+	if IsSealed(key) {
+		id, _, _ = strings.Cut(rest, "/")
+	}
+	return id, false, true
+}
+
 // IsSealed reports whether key is one that Sealed could have made.
 func IsSealed(key string) bool {
 	rest, ok := strings.CutPrefix(key, sealedPrefix)

@@ -1,4 +1,5 @@
-// Package store keeps the bytes of files in S3: it implements files.Stage and files.SealedWriter.
+// Package store keeps the bytes of files in S3: it implements files.Stage and files.SealedWriter, and files.Bytes and
+// files.ReconcileObjects, by which they go again.
 //
 // A function that uses it must be allowed s3:ListBucket on the bucket. Without that S3 answers 403 for a missing
 // object, and 'not uploaded yet' can't be told from a lack of permission; a 403 is therefore always an error here.
@@ -189,14 +190,6 @@ func sealed(key string, checksum *string, kind types.ChecksumType) (files.Sealed
 // Discard implements files.Stage.
 func (s *Store) Discard(ctx context.Context, id string) error {
 	return s.delete(ctx, keys.Staging(id))
-}
-
-// Remove implements files.Stage.
-func (s *Store) Remove(ctx context.Context, object string) error {
-	if !keys.IsSealed(object) {
-		return fmt.Errorf("%q is not the name of a sealed object", object)
-	}
-	return s.delete(ctx, object)
 }
 
 func (s *Store) delete(ctx context.Context, key string) error {

@@ -1,4 +1,4 @@
-package sniff
+package mediatype
 
 import (
 	"mime"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseType(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"application/pdf":                   "application/pdf",
@@ -14,31 +14,30 @@ func TestParseType(t *testing.T) {
 		"text/plain;charset=UTF-8":          "text/plain;charset=UTF-8",
 		"  text/plain  ":                    "text/plain",
 		"text/plain ; charset=utf-8":        "text/plain ; charset=utf-8",
-		"text/plain;":                       "text/plain",
-		"text/plain; ; a=b; ;":              "text/plain; ; a=b",
+		"\ttext/plain\t":                    "text/plain",
 		`text/plain; title="a;b \" c"`:      `text/plain; title="a;b \" c"`,
 		`text/plain; title=""; b=c`:         `text/plain; title=""; b=c`,
 		"Image/SVG+XML":                     "Image/SVG+XML",
 		"application/vnd.x.y-z_1+json":      "application/vnd.x.y-z_1+json",
 		"multipart/form-data; boundary=abc": "multipart/form-data; boundary=abc",
-		"a/" + strings.Repeat("b", 253):     "a/" + strings.Repeat("b", 253),
+		"a/" + strings.Repeat("b", 127):     "a/" + strings.Repeat("b", 127),
 	} {
-		if got, err := ParseType(in); err != nil || got != want {
-			t.Errorf("ParseType(%q) = %q, %v", in, got, err)
+		if got, err := Parse(in); err != nil || got != want {
+			t.Errorf("Parse(%q) = %q, %v", in, got, err)
 		}
 	}
 	for _, in := range []string{
 		"", " ", ";", "pdf", "/", "text/", "/plain", "text/plain/x", "text plain", "text/pl ain",
 		"*/*", "text/*", "*/plain", "text/plain, text/html", "text/plain\n", "text/plain\r\nX-A: b",
-		"text/plain\t", "text/plain\x00", "text/pläin", "text/plain; é=1", "text/plain; charset",
-		"text/plain; charset=", "text/plain; =utf-8", "text/plain; charset = utf-8", `text/plain; a="b`,
+		"text/plain\x00", "text/\tplain", "text/pläin", "text/plain; é=1", "text/plain; charset",
+		"text/plain; charset=", "text/plain; =utf-8", `text/plain; a="b`,
 		`text/plain; a="b`, `text/plain; a="b"c`, "text/plain; a=b c", "text/plain; a=b; A=c", "<b>/x", "text/(x)",
-		"text/plain charset=utf-8", "a/" + strings.Repeat("b", 254), "\xff/\xfe", "text/plain; a=\x7f",
+		"text/plain charset=utf-8", "a/" + strings.Repeat("b", 128), "a/b; c=" + strings.Repeat("d", 250), "\xff/\xfe", "text/plain; a=\x7f",
 	} {
-		if got, err := ParseType(in); err == nil {
-			t.Errorf("ParseType(%q) = %q", in, got)
+		if got, err := Parse(in); err == nil {
+			t.Errorf("Parse(%q) = %q", in, got)
 		} else if strings.ContainsAny(err.Error(), "\r\n\x00") {
-			t.Errorf("ParseType(%q): unprintable error %q", in, err)
+			t.Errorf("Parse(%q): unprintable error %q", in, err)
 		}
 	}
 }
@@ -54,25 +53,23 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// FuzzParseType holds ParseType against the standard library's reader, which
-// the clients of a served type may use.
-func FuzzParseType(f *testing.F) {
+// FuzzParse checks that what is accepted stays as it is and can go in a header.
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{"text/plain; charset=utf-8", `a/b; c="d\"e"`, "*/*", "text/plain;;", `a/b; x*=utf-8''y`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		canonical, err := ParseType(s)
+		canonical, err := Parse(s)
 		if err != nil {
 			return
 		}
-		if again, err := ParseType(canonical); err != nil || again != canonical {
+		if again, err := Parse(canonical); err != nil || again != canonical {
 			t.Errorf("%q became %q, which became %q, %v", s, canonical, again, err)
 		}
-		base, _, err := mime.ParseMediaType(canonical)
-		if strings.Contains(canonical, "*=") || strings.Contains(canonical, "*0") || strings.Contains(canonical, "*1") {
-			return // extended parameters have rules of their own
+		if strings.ContainsFunc(canonical, func(r rune) bool { return r < ' ' || r > '~' }) {
+			t.Errorf("%q is not printable ASCII", canonical)
 		}
-		if base != Base(canonical) {
+		if base, _, err := mime.ParseMediaType(canonical); err != nil || base != Base(canonical) {
 			t.Errorf("%q: Base %q, the standard library says %q, %v", canonical, Base(canonical), base, err)
 		}
 	})
