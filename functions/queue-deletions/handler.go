@@ -32,9 +32,11 @@ type ended struct {
 func (h handler) handle(ctx context.Context, batch events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	var found []ended
 	for _, rec := range batch.Records {
-		if id, ok := stream.Ended(rec); ok {
-			found = append(found, ended{id, rec.Change.SequenceNumber})
+		end, ok := stream.Ended(rec)
+		if !ok || end.Removed && !end.State.Live() {
+			continue // the row of a file that ended before: its bytes were queued then
 		}
+		found = append(found, ended{end.ID, rec.Change.SequenceNumber})
 	}
 	for chunk := range slices.Chunk(found, sendBatch) {
 		ids := make([]string, len(chunk))
