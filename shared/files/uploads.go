@@ -45,8 +45,9 @@ type Reservation struct {
 }
 
 // Reserve creates a file and presigns its upload. The errors are *ValidationError, ErrEmptyFile, *TooLargeError,
-// *LimitError, ErrIdempotencyMismatch and ErrTryAgain; after any of them nothing is stored or counted. A repeat under
-// the same idempotency key returns the same file with a fresh upload.
+// *LimitError, ErrIdempotencyMismatch and ErrTryAgain; after any of them nothing is stored or counted, but that
+// ErrTryAgain under an idempotency key may leave the reservation for the repeat to find. A repeat under the same key
+// returns the same file with a fresh upload.
 func (u *Uploads) Reserve(ctx context.Context, c Caller, d Draft, idem *Idempotency) (Reservation, error) {
 	now := u.Now()
 	f, err := newFile(c, d, u.Limits, u.NewID(), now)

@@ -19,6 +19,12 @@ type RecordsAPI interface {
 	files.Finder
 	files.VerifyRecords
 	files.InlineRecords
+	files.ClaimRecords
+	files.LeaseRecords
+	files.ListRecords
+	files.UsageRecords
+	files.SweepRecords
+	files.ReconcileRecords
 }
 
 // Table is what TestRecords tests: records that are empty at first, and a way to look at all they hold without them.
@@ -27,6 +33,10 @@ type Table struct {
 	Snapshot func(t testing.TB) Snapshot
 	// Drop removes the record of a file and nothing else, as TTL does.
 	Drop func(t testing.TB, id string)
+	// DropHold removes the hold of a file, SetAccount and SetActor set counters, all behind the back of the records.
+	DropHold   func(t testing.TB, f files.File)
+	SetAccount func(t testing.TB, account string, u AccountUsage)
+	SetActor   func(t testing.TB, id ActorID, u ActorUsage)
 }
 
 // Now is the moment around which the suites work.

@@ -13,8 +13,8 @@ import (
 	"claimcheck.dev/claimcheck/shared/files"
 )
 
-// Records keeps records in memory: files.Creator, files.Finder, files.VerifyRecords and files.InlineRecords. Make it
-// with NewRecords; it is safe for concurrent use.
+// Records keeps records in memory, for everything that the domain asks of records. Make it with NewRecords; it is safe
+// for concurrent use.
 type Records struct {
 	Hook Hook
 
@@ -24,11 +24,15 @@ type Records struct {
 	accounts map[string]AccountUsage
 	actors   map[ActorID]ActorUsage
 	requests map[files.Idempotency]request // keys without digest
+	moves    int64                         // holds that have begun or ended
+
+	watermark time.Time
+	progress  files.Progress
 }
 
 type request struct {
 	digest  string
-	file    string
+	made    string // the id of a file or of a claim
 	expires time.Time
 }
 
@@ -87,7 +91,7 @@ func (r *Records) Create(ctx context.Context, f files.File, q files.Quota, idem 
 				if earlier.digest != idem.Digest {
 					return created{}, files.ErrIdempotencyMismatch
 				}
-				got, err := r.find(earlier.file)
+				got, err := r.find(earlier.made)
 				return created{got, true}, err
 			}
 		}
@@ -144,6 +148,7 @@ func (r *Records) release(id string) {
 }
 
 func (r *Records) count(h Hold, sign int64) {
+	r.moves++
 	account := r.accounts[h.Account]
 	r.accounts[h.Account] = AccountUsage{account.Bytes + sign*h.Bytes, account.Files + sign}
 	if h.Counted {
@@ -165,7 +170,7 @@ func (r *Records) Undo(ctx context.Context, f files.File, idem *files.Idempotenc
 		}
 		delete(r.files, f.ID)
 		r.release(f.ID)
-		if idem != nil && r.requests[withoutDigest(*idem)].file == f.ID {
+		if idem != nil && r.requests[withoutDigest(*idem)].made == f.ID {
 			delete(r.requests, withoutDigest(*idem))
 		}
 		return struct{}{}, nil

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 // ErrAlreadyStaged is how the store refuses to replace staged bytes, as S3 does for If-None-Match: *.
 var ErrAlreadyStaged = errors.New("412: there are staged bytes already")
 
-// Store keeps objects in memory: files.Stage and files.SealedWriter. Make it with NewStore; it is safe for concurrent
-// use.
+// Store keeps objects in memory: files.Stage, files.SealedWriter, files.Bytes and files.ReconcileObjects. Make it with
+// NewStore; it is safe for concurrent use.
 type Store struct {
 	Hook Hook
 
@@ -27,6 +28,7 @@ type Store struct {
 	mu       sync.Mutex
 	staged   map[string]stagedObject // by id
 	sealed   map[string][]byte       // by name
+	dated    map[string]time.Time    // when they were sealed
 	headRead int64
 	tailRead int64
 }
@@ -39,7 +41,7 @@ type stagedObject struct {
 
 // NewStore returns an empty store whose objects are dated by clock.
 func NewStore(clock *Clock) *Store {
-	return &Store{clock: clock, staged: map[string]stagedObject{}, sealed: map[string][]byte{}}
+	return &Store{clock: clock, staged: map[string]stagedObject{}, sealed: map[string][]byte{}, dated: map[string]time.Time{}}
 }
 
 // Put stages body for id, as a client's presigned PUT does.
@@ -155,14 +157,18 @@ func (s *Store) PutSealed(ctx context.Context, f files.File, body []byte) (files
 	return sealed, err
 }
 
-func sealedName(id, version string) string { return "sealed/" + id + "/" + version }
+const sealedPrefix = "sealed/"
+
+func sealedName(id, version string) string { return sealedPrefix + id + "/" + version }
+
+func stagedName(id string) string { return "staged/" + id }
 
 func (s *Store) put(id, version string, body []byte) files.Sealed {
 	name := sealedName(id, version)
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sealed[name] = bytes.Clone(body)
+	s.sealed[name], s.dated[name] = bytes.Clone(body), s.clock.Now().Truncate(time.Second)
 	return files.Sealed{Object: name, SHA256: hex.EncodeToString(sum[:])}
 }
 
@@ -176,12 +182,15 @@ func (s *Store) Discard(ctx context.Context, id string) error {
 	})
 }
 
-// Remove implements files.Stage.
+// Remove implements files.Stage, files.Bytes and files.ReconcileObjects.
 func (s *Store) Remove(ctx context.Context, object string) error {
 	return run(ctx, s.Hook, "Remove", func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.sealed, object)
+		if id, ok := strings.CutPrefix(object, stagedName("")); ok {
+			delete(s.staged, id)
+		}
 		return nil
 	})
 }

@@ -93,8 +93,8 @@ func Clean(s string) (string, error) {
 const graphemeJoiner = '\u034f'
 
 // isRefused reports whether r may not be in a name: controls, line separators,
-// what is no character, and characters without an appearance of their own. Variation selectors pick
-// the look of the character before them and are fine.
+// what is no character, and what has no appearance of its own. Variation
+// selectors pick the look of the character before them and are fine.
 func isRefused(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:

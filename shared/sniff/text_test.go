@@ -37,6 +37,8 @@ func TestTextPasses(t *testing.T) {
 		"GIF":            "GIF89a is the format of 1989.\n",
 		"GIF87a":         "GIF87a came first.\n",
 		"ID3":            "ID3 tags hold titles.\n",
+		"MZ in Latin-1":  "MZ f\xfcr Mark Zbikowski\n",
+		"MThd, cut":      "MThd été " + long[:HeadBytes-12],
 		"MZ":             "MZ are the initials of Mark Zbikowski.\n",
 		"RIFF":           "RIFF, the WAVE of the future, is a format.\n",
 		"RIFF WAVE":      "RIFF1234WAVEfmt is how it starts.\n",

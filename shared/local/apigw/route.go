@@ -56,12 +56,12 @@ func (r route) match(method string, segments []string) (params map[string]string
 	if r.Method != method && r.Method != "ANY" {
 		return nil, nil
 	}
-	any := 0
+	wide := 0
 	if r.Method != method {
-		any = 1
+		wide = 1
 	}
 	if r.fallback {
-		return nil, []int{2, any}
+		return nil, []int{2, wide}
 	}
 	if len(segments) < len(r.segments) || (len(segments) > len(r.segments) && !r.greedy) {
 		return nil, nil
@@ -92,7 +92,7 @@ func (r route) match(method string, segments []string) (params map[string]string
 		}
 		params[name] = segments[i]
 	}
-	return params, append(rank, any)
+	return params, append(rank, wide)
 }
 
 func less(a, b []int) bool {

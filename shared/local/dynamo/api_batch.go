@@ -71,21 +71,32 @@ func (g *batchGet) rest(i int) object {
 	return out
 }
 
+// checkKeys refuses invalid values and repeated keys.
+func (g *batchGet) checkKeys() error {
+	seen := make(map[string]bool, len(g.keys))
+	for _, k := range g.keys {
+		if k.invalid != nil {
+			return k.invalid
+		}
+		key := string(appendDocument(nil, k.doc))
+		if seen[key] {
+			return invalid("Provided list of item keys contains duplicates")
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
 func (g *batchGet) locate(t *table) ([]string, error) {
 	keys := make([]string, 0, len(g.keys))
-	seen := make(map[string]bool, len(g.keys))
 	for _, k := range g.keys {
 		key, err := t.lookup(k.doc)
 		if err != nil {
 			return nil, err
 		}
-		if seen[key] {
-			return nil, invalid("Provided list of item keys contains duplicates")
-		}
-		seen[key] = true
 		keys = append(keys, key)
 	}
-	return keys, nil
+	return keys, t.checkNested(g.expressions.projectionMentions)
 }
 
 func readBatchGet(o object) ([]*batchGet, *string, error) {
@@ -119,6 +130,7 @@ func readBatchGet(o object) ([]*batchGet, *string, error) {
 	}
 	var c constraints
 	c.enum("returnConsumedCapacity", mode, capacityModes...)
+	c.tableKeys(sortedKeys(requests))
 	total := 0
 	for _, g := range gets {
 		field := "RequestItems." + g.table + ".member.Keys"
@@ -137,19 +149,14 @@ func readBatchGet(o object) ([]*batchGet, *string, error) {
 		return nil, nil, invalid("Too many items requested for the BatchGetItem call")
 	}
 	for _, g := range gets {
-		if err := checkTableName(&g.table); err != nil {
-			return nil, nil, err
-		}
 		if err := g.input.checkParameters(g.raw, members, "AttributesToGet"); err != nil {
 			return nil, nil, err
 		}
-		for _, k := range g.keys {
-			if k.invalid != nil {
-				return nil, nil, k.invalid
-			}
-		}
 		var err error
 		if g.expressions, err = g.input.compile(); err != nil {
+			return nil, nil, err
+		}
+		if err := g.checkKeys(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -208,6 +215,7 @@ func readBatchWrite(o object) ([]plan, *string, error) {
 	c.enum("returnConsumedCapacity", mode, capacityModes...)
 	c.enum("returnItemCollectionMetrics", metrics, metricsModes...)
 	tables := sortedKeys(requests)
+	c.tableKeys(tables)
 	empty := false
 	for _, name := range tables {
 		writes := d.objects(requests, name)
@@ -223,7 +231,7 @@ func readBatchWrite(o object) ([]plan, *string, error) {
 				if r.key = d.attributes(put, "Item"); r.key == nil {
 					c.required("requestItems." + name + ".member.putRequest.item")
 				}
-				plans = append(plans, planPut(orEmpty(r)))
+				plans = append(plans, planBatchPut(orEmpty(r)))
 			} else if del != nil {
 				if r.key = d.attributes(del, "Key"); r.key == nil {
 					c.required("requestItems." + name + ".member.deleteRequest.key")
@@ -248,9 +256,6 @@ func readBatchWrite(o object) ([]plan, *string, error) {
 		return nil, nil, invalid("Too many items requested for the BatchWriteItem call")
 	}
 	for _, p := range plans {
-		if err := checkTableName(&p.request.table); err != nil {
-			return nil, nil, err
-		}
 		if p.request.key.invalid != nil {
 			return nil, nil, p.request.key.invalid
 		}
@@ -259,6 +264,26 @@ func readBatchWrite(o object) ([]plan, *string, error) {
 		}
 	}
 	return plans, mode, nil
+}
+
+// planBatchPut is planPut, except that a batch reports wrong keys as it would for
+// a deletion.
+func planBatchPut(r *itemRequest) plan {
+	p := planPut(r)
+	p.locate = func(t *table) (string, error) {
+		key := make(document)
+		for _, a := range t.schema.attributes() {
+			if v, ok := r.key.doc[a.name]; ok {
+				key[a.name] = v
+			}
+		}
+		id, err := t.lookup(key)
+		if err != nil {
+			return "", err
+		}
+		return id, t.checkIndexKeys(r.key.doc)
+	}
+	return p
 }
 
 // orEmpty lets a request without attributes be planned; it is refused before

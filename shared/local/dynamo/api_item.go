@@ -5,6 +5,8 @@ import "slices"
 var (
 	capacityModes = []string{"INDEXES", "TOTAL", "NONE"}
 	metricsModes  = []string{"SIZE", "NONE"}
+	// In the order in which messages list them.
+	allReturnValues = []string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}
 )
 
 // itemRequest is what GetItem, PutItem, UpdateItem, DeleteItem and the actions
@@ -25,18 +27,19 @@ type itemShape struct {
 	keyMember    string // Key or Item
 	members      []expressionMember
 	legacy       []string
-	returnValues []string // allowed ReturnValues, in the order messages list them
+	returnValues []string // values of ReturnValues; nil when there is none
+	updates      bool     // this is UpdateItem
 }
 
 var (
-	getShape = itemShape{"Key", []expressionMember{projMember}, []string{"AttributesToGet"}, nil}
+	getShape = itemShape{"Key", []expressionMember{projMember}, []string{"AttributesToGet"}, nil, false}
 	putShape = itemShape{"Item", []expressionMember{condMember}, []string{"Expected", "ConditionalOperator"},
-		[]string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}}
+		allReturnValues, false}
 	deleteShape = itemShape{"Key", []expressionMember{condMember}, []string{"Expected", "ConditionalOperator"},
-		[]string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}}
+		allReturnValues, false}
 	updateShape = itemShape{"Key", []expressionMember{updateMember, condMember},
 		[]string{"AttributeUpdates", "Expected", "ConditionalOperator"},
-		[]string{"ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"}}
+		allReturnValues, true}
 )
 
 // readItemRequest decodes and checks everything that can be checked without the
@@ -84,6 +87,9 @@ func (r *itemRequest) check(o object, shape itemShape) error {
 	if r.key.invalid != nil {
 		return r.key.invalid
 	}
+	if err := r.onlyAllOld(shape); err != nil {
+		return err
+	}
 	if shape.keyMember == "Item" && itemSize(r.key.doc) > maxItemSize {
 		return invalid("Item size has exceeded the maximum allowed size")
 	}
@@ -126,6 +132,9 @@ func (s *Server) getItem(o object) (any, error) {
 		}
 		key, err := t.lookup(r.key.doc)
 		if err != nil {
+			return err
+		}
+		if err := t.checkNested(r.expressions.projectionMentions); err != nil {
 			return err
 		}
 		item := t.items.get(key)
@@ -225,12 +234,7 @@ func planUpdate(r *itemRequest) plan {
 			if err != nil || u == nil {
 				return key, err
 			}
-			for _, a := range t.schema.attributes() {
-				if u.heads[a.name] {
-					return "", invalidParameter("Cannot update attribute %s. This attribute is part of the key", a.name)
-				}
-			}
-			return key, nil
+			return key, t.checkUpdate(u)
 		},
 		next: func(t *table, old document) (document, error) {
 			if old == nil {
@@ -239,24 +243,40 @@ func planUpdate(r *itemRequest) plan {
 			if u == nil {
 				return old, nil
 			}
-			item, err := u.apply(old)
+			item, err := u.apply(old, t.indexKeys)
 			if err != nil {
 				return nil, err
 			}
-			return item, t.checkUpdated(u, item)
+			return item, t.checkUpdated(item)
 		},
 	}
 }
 
-// checkUpdated applies the rules on items to the outcome of an update.
-func (t *table) checkUpdated(u *updateExpression, item document) error {
+// checkUpdate applies the rules on keys that need no item.
+func (t *table) checkUpdate(u *updateExpression) error {
+	for _, a := range t.schema.attributes() {
+		if u.writes[a.name] {
+			return invalidParameter("Cannot update attribute %s. This attribute is part of the key", a.name)
+		}
+	}
 	for _, ix := range t.indexes {
 		for _, a := range ix.schema.attributes() {
-			if v := item[a.name]; u.heads[a.name] && v != nil && v.kind() != a.kind {
-				return invalid("The update expression attempted to update the secondary index key to unsupported type")
+			for _, action := range u.actions {
+				if action.value == nil || len(action.path) > 1 || action.path[0].name != a.name {
+					continue
+				}
+				if k := action.value.staticKind(); k != "" && k != a.kind {
+					return invalidParameter("Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
+						a.name, a.kind, k, ix.spec.Name)
+				}
 			}
 		}
 	}
+	return t.checkNested(u.mentions)
+}
+
+// checkUpdated applies the rules on items to the outcome of an update.
+func (t *table) checkUpdated(item document) error {
 	if err := t.checkIndexKeys(item); err != nil {
 		return err
 	}
@@ -292,9 +312,10 @@ func (s *Server) writeItem(p plan, spent *spending) (change, error) {
 	return c, nil
 }
 
-// onlyAllOld refuses ReturnValues that PutItem and DeleteItem do not have.
-func (r *itemRequest) onlyAllOld() error {
-	if r.returnValues != nil && !slices.Contains([]string{"ALL_OLD", "NONE"}, *r.returnValues) {
+// onlyAllOld refuses ReturnValues that PutItem and DeleteItem do not have. Only
+// an update has new values that its request does not show.
+func (r *itemRequest) onlyAllOld(shape itemShape) error {
+	if !shape.updates && r.returnValues != nil && !slices.Contains([]string{"ALL_OLD", "NONE"}, *r.returnValues) {
 		return invalid("ReturnValues can only be ALL_OLD or NONE")
 	}
 	return nil
@@ -311,9 +332,6 @@ func (s *Server) deleteItem(o object) (any, error) {
 func (s *Server) replaceItem(o object, shape itemShape, planFor func(*itemRequest) plan) (any, error) {
 	r, err := readItemRequest(o, shape)
 	if err != nil {
-		return nil, err
-	}
-	if err := r.onlyAllOld(); err != nil {
 		return nil, err
 	}
 	spent := newSpending(r.capacity)

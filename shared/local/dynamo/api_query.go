@@ -102,7 +102,7 @@ type source struct {
 	entries *ordered
 }
 
-// source finds the table or index and checks what the request wants from it.
+// source finds the table or index that the request reads.
 func (s *Server) source(r *pageRequest) (*source, error) {
 	t, err := s.table(r.table)
 	if err != nil {
@@ -118,17 +118,32 @@ func (s *Server) source(r *pageRequest) (*source, error) {
 	if r.consistent {
 		return nil, invalid("Consistent reads are not supported on global secondary indexes")
 	}
-	if ix.keep != nil {
-		if r.selection == "ALL_ATTRIBUTES" {
-			return nil, invalidParameter("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", ix.spec.Name)
+	return &source{table: t, index: ix, schema: ix.schema, entries: &ix.entries}, nil
+}
+
+// check refuses requests for what the source does not hold, and a query's filter
+// on what its key condition is for.
+func (src *source) check(r *pageRequest, query bool) error {
+	if err := src.table.checkNested(r.expressions.projectionMentions); err != nil {
+		return err
+	}
+	for _, a := range src.schema.attributes() {
+		if query && r.expressions.filterMentions.heads[a.name] {
+			return invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", a.name)
 		}
-		for _, p := range r.expressions.projected {
-			if !ix.keep[p[0].name] {
-				return nil, invalidParameter("Global secondary index %s does not project %s", ix.spec.Name, p[0].name)
+	}
+	if src.index != nil && src.index.keep != nil {
+		name := src.index.spec.Name
+		if r.selection == "ALL_ATTRIBUTES" {
+			return invalidParameter("Select type ALL_ATTRIBUTES is not supported for global secondary index %s because its projection type is not ALL", name)
+		}
+		for _, attribute := range sortedKeys(r.expressions.projectionMentions.heads) {
+			if !src.index.keep[attribute] {
+				return invalidParameter("Global secondary index %s does not project %s", name, attribute)
 			}
 		}
 	}
-	return &source{table: t, index: ix, schema: ix.schema, entries: &ix.entries}, nil
+	return src.table.checkNested(r.expressions.filterMentions)
 }
 
 // keyNames are the attributes of a LastEvaluatedKey: the primary key, and the
@@ -141,28 +156,33 @@ func (src *source) keyNames() map[string]kind {
 	return out
 }
 
-// startKey validates an ExclusiveStartKey and returns its ordering key.
+// startKey validates an ExclusiveStartKey, if there is one, and returns its
+// ordering key.
 func (src *source) startKey(a *attributes) (string, error) {
-	names := src.keyNames()
-	bad := invalid("The provided starting key is invalid")
-	if len(a.doc) != len(names) {
-		return "", bad
+	if a == nil {
+		return "", nil
 	}
-	for name, k := range names {
-		v := a.doc[name]
-		if v == nil || v.kind() != k {
-			return "", invalid("The provided starting key is invalid: The provided key element does not match the schema")
+	names := src.keyNames()
+	if len(a.doc) != len(names) {
+		return "", invalid("The provided starting key is invalid")
+	}
+	for name := range names {
+		if a.doc[name] == nil {
+			return "", invalid("The provided starting key is invalid")
 		}
-		if emptyKeyText(v) != "" {
-			return "", bad
-		}
+	}
+	if err := checkKey(src.schema, a.doc); err != nil {
+		return "", err
 	}
 	key, _ := src.schema.orderingKey(a.doc)
-	if src.index != nil {
-		primary, _ := src.table.schema.orderingKey(a.doc)
-		key = append(key, primary...)
+	if src.index == nil {
+		return string(key), nil
 	}
-	return string(key), nil
+	if err := checkKey(src.table.schema, a.doc); err != nil {
+		return "", invalid("The provided starting key is invalid: %s", err.(*apiError).message)
+	}
+	primary, _ := src.table.schema.orderingKey(a.doc)
+	return string(append(key, primary...)), nil
 }
 
 func (src *source) lastKey(item document) document {
@@ -244,10 +264,9 @@ func (s *Server) query(o object) (any, error) {
 		if err != nil {
 			return err
 		}
-		for _, a := range src.schema.attributes() {
-			if r.expressions.filterHeads[a.name] {
-				return invalid("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", a.name)
-			}
+		startKey, err := src.startKey(r.start)
+		if err != nil {
+			return err
 		}
 		in, err := src.schema.rangeFor(tests)
 		if err != nil {
@@ -255,9 +274,13 @@ func (s *Server) query(o object) (any, error) {
 		}
 		backward := forward != nil && !*forward
 		if r.start != nil {
-			if in, err = src.resume(in, r.start, backward); err != nil {
+			if err := src.checkStart(in, startKey, r.start.doc, tests); err != nil {
 				return err
 			}
+			in = in.resume(startKey, backward)
+		}
+		if err := src.check(r, true); err != nil {
+			return err
 		}
 		answer = src.page(r, in, backward, spent)
 		return nil
@@ -270,21 +293,19 @@ func (s *Server) query(o object) (any, error) {
 	return answer, nil
 }
 
-// resume narrows a range to what comes after the start key.
-func (src *source) resume(in keyRange, start *attributes, backward bool) (keyRange, error) {
-	key, err := src.startKey(start)
-	if err != nil {
-		return in, err
+// checkStart refuses a start key that the query could not have returned.
+func (src *source) checkStart(in keyRange, key string, start document, tests map[string]keyTest) error {
+	sort, sorted := tests[src.schema.sort.name]
+	if sorted && !sort.within(string(partitionPrefix(start[src.schema.partition.name]))).has(key) {
+		return invalid("The provided starting key does not match the range key predicate")
 	}
-	if key < in.low || in.high != "" && key >= in.high {
-		return in, invalid("The provided starting key is outside query boundaries based on provided conditions")
+	switch {
+	case in.has(key):
+		return nil
+	case sorted:
+		return invalid("The query can return at most one row and cannot be restarted")
 	}
-	if backward {
-		in.high = key
-	} else {
-		in.low = key + "\x00"
-	}
-	return in, nil
+	return invalid("The provided starting key is outside query boundaries based on provided conditions")
 }
 
 func (s *Server) scan(o object) (any, error) {
@@ -315,10 +336,18 @@ func (s *Server) scan(o object) (any, error) {
 		if err != nil {
 			return err
 		}
+		startKey, err := src.startKey(r.start)
+		if err != nil {
+			return err
+		}
 		if r.start != nil {
-			if in, err = src.resume(in, r.start, false); err != nil {
+			if err := src.checkStart(in, startKey, r.start.doc, nil); err != nil {
 				return err
 			}
+			in = in.resume(startKey, false)
+		}
+		if err := src.check(r, false); err != nil {
+			return err
 		}
 		answer = src.page(r, in, false, spent)
 		return nil

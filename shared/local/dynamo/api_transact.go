@@ -14,7 +14,7 @@ const (
 	reasonNone         = "None"
 )
 
-var checkShape = itemShape{"Key", []expressionMember{condMember}, nil, nil}
+var checkShape = itemShape{keyMember: "Key", members: []expressionMember{condMember}}
 
 // action is one element of TransactItems with what it wants done.
 type action struct {

@@ -110,9 +110,9 @@ func (c comparison) holds(item document) bool {
 	case "=":
 		return l != nil && equal(l, r)
 	case "<>":
-		// Absent differs from present: unlike the other operators, <> holds for
-		// an attribute that is not there.
-		return !equal(l, r)
+		// An absent attribute differs from everything, even from another one:
+		// unlike the other operators, <> holds for it.
+		return l == nil || r == nil || !equal(l, r)
 	}
 	order, ok := compare(l, r)
 	if !ok {

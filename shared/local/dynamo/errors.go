@@ -125,6 +125,17 @@ func (c *constraints) err() error {
 	}
 }
 
+// tableKeys checks the table names that are the keys of RequestItems.
+func (c *constraints) tableKeys(names []string) {
+	var each constraints
+	for _, name := range names {
+		if !each.name("", name, 1) {
+			c.add("'{"+name+"=...}'", "requestItems", "Map keys must satisfy constraint: [Member must have length less than or equal to 255, "+
+				"Member must have length greater than or equal to 1, Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+]")
+		}
+	}
+}
+
 // name checks the length and alphabet of a table or index name. minimum is 1
 // for requests and 3 where a table is made.
 func (c *constraints) name(field, v string, minimum int) bool {

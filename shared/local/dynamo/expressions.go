@@ -15,13 +15,13 @@ type expressionInput struct {
 
 // expressions are the parsed forms; absent ones are nil.
 type expressions struct {
-	update       *updateExpression
-	condition    condition
-	keyCondition condition
-	filter       condition
-	filterHeads  map[string]bool // attributes that the filter looks at
-	projection   *pathTree
-	projected    []path
+	update             *updateExpression
+	condition          condition
+	keyCondition       condition
+	filter             condition
+	filterMentions     mentions
+	projection         *pathTree
+	projectionMentions mentions
 }
 
 // expressionMember names an expression parameter and whether its text may
@@ -125,12 +125,12 @@ func (in *expressionInput) compile() (*expressions, error) {
 		}
 	}
 	if in.filter != nil {
-		if out.filter, out.filterHeads, err = parseCondition(*in.filter, vars); err != nil {
+		if out.filter, out.filterMentions, err = parseCondition(*in.filter, vars); err != nil {
 			return nil, wrap("FilterExpression", err)
 		}
 	}
 	if in.projection != nil {
-		if out.projection, out.projected, err = parseProjection(*in.projection, vars); err != nil {
+		if out.projection, out.projectionMentions, err = parseProjection(*in.projection, vars); err != nil {
 			return nil, wrap("ProjectionExpression", err)
 		}
 	}

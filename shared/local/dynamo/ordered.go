@@ -99,6 +99,18 @@ type keyRange struct {
 	low, high string
 }
 
+func (r keyRange) has(key string) bool { return key >= r.low && (r.high == "" || key < r.high) }
+
+// resume is the part of the range that comes after key in reading direction.
+func (r keyRange) resume(key string, backward bool) keyRange {
+	if backward {
+		r.high = key
+	} else {
+		r.low = key + "\x00"
+	}
+	return r
+}
+
 // ascend calls visit in key order until it returns false.
 func (o *ordered) ascend(r keyRange, visit func(entry) bool) {
 	chunk, at, _ := o.position(r.low)

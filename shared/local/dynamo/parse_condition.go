@@ -17,13 +17,12 @@ type term struct {
 	parens   bool   // the term is enclosed in parentheses
 }
 
-// parseCondition reads a condition and returns it with the first elements of
-// all paths in it.
-func parseCondition(src string, vars *placeholders) (condition, map[string]bool, error) {
+// parseCondition reads a condition.
+func parseCondition(src string, vars *placeholders) (condition, mentions, error) {
 	p := newParser(src, vars)
 	c := p.asCondition(p.disjunction())
 	p.expectEnd()
-	return c, p.heads, p.err()
+	return c, p.mentions, p.err()
 }
 
 func (p *parser) disjunction() term {
@@ -56,6 +55,14 @@ func (p *parser) inversion() term {
 
 // relation reads an operand alone, or with what it is compared to.
 func (p *parser) relation() term {
+	t := p.comparison()
+	if t.cond != nil && !t.parens {
+		p.closeRelation()
+	}
+	return t
+}
+
+func (p *parser) comparison() term {
 	first := p.primary()
 	t := p.peek()
 	switch {
@@ -152,6 +159,9 @@ var operandCounts = map[string]int{
 func (p *parser) checkedCall(name string, args []operand) term {
 	count, known := operandCounts[name]
 	switch {
+	case name == "if_not_exists" || name == "list_append":
+		p.misused(name) // they belong to updates
+		return term{cond: never{}}
 	case !known:
 		p.problem(rankFunction, "Invalid function name; function: %s", name)
 		return term{cond: never{}}

@@ -4,7 +4,8 @@ package dynamo
 // expression, each at most once and in any order.
 func parseUpdate(src string, vars *placeholders) (*updateExpression, error) {
 	p := newParser(src, vars)
-	u := &updateExpression{tree: new(pathTree), heads: make(map[string]bool)}
+	p.update = true
+	u := &updateExpression{tree: new(pathTree), writes: make(map[string]bool)}
 	seen := make(map[updateVerb]bool)
 	for p.peek().kind != tokenEnd || len(seen) == 0 {
 		verb := p.section()
@@ -17,7 +18,9 @@ func parseUpdate(src string, vars *placeholders) (*updateExpression, error) {
 		}
 		seen[verb] = true
 		for {
-			u.actions = append(u.actions, p.action(verb))
+			a := p.action(verb)
+			a.index = len(u.actions)
+			u.actions = append(u.actions, a)
 			if !p.accept(",") {
 				break
 			}
@@ -33,8 +36,9 @@ func parseUpdate(src string, vars *placeholders) (*updateExpression, error) {
 	}
 	for _, a := range u.actions {
 		u.tree.insert(a.path).action = a
-		u.heads[a.path[0].name] = true
+		u.writes[a.path[0].name] = true
 	}
+	u.mentions = p.mentions
 	return u, nil
 }
 
@@ -76,7 +80,7 @@ var wireNames = map[kind]string{
 func (p *parser) checkSectionOperand(verb updateVerb, l literal) {
 	k := l.staticKind()
 	if name, scalar := wireNames[k]; scalar && (verb != verbAdd || k != kindN) {
-		p.problem(rankOperand, "Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", verb, name, verb)
+		p.problem(rankActionOperand, "Incorrect operand type for operator or function; operator: %s, operand type: %s, typeSet: ALLOWED_FOR_%s_OPERAND", verb, name, verb)
 	}
 }
 
@@ -134,6 +138,10 @@ func (p *parser) updateCall() updateOperand {
 		}
 	}
 	p.expect(")")
+	if _, other := operandCounts[name]; other {
+		p.misused(name) // they belong to conditions
+		return literal{}
+	}
 	if name != "if_not_exists" && name != "list_append" {
 		p.problem(rankFunction, "Invalid function name; function: %s", name)
 		return literal{}

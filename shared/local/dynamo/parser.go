@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -15,7 +16,8 @@ type placeholders struct {
 }
 
 // Problems of an expression that parses. DynamoDB reports one of them: the
-// earliest in this order.
+// earliest in this order, except that of the last few the first relation that
+// has any comes first; see closeRelation.
 type problemRank int
 
 const (
@@ -25,8 +27,10 @@ const (
 	rankReserved
 	rankSection
 	rankUndefined
+	rankUndefinedValue // in an update; elsewhere values rank with names
 	rankOverlap
 	rankConflict
+	rankActionOperand
 	rankCount
 	rankDistinct
 	rankOperand
@@ -47,12 +51,20 @@ type parser struct {
 	vars      *placeholders
 	syntax    string
 	problems  [ranks]string
+	wrong     string // the problem of the first wrong relation
 	operators int
-	heads     map[string]bool // first elements of all paths read
+	update    bool // this is an update expression
+	mentions  mentions
+}
+
+// mentions are the attributes of an item that an expression refers to.
+type mentions struct {
+	heads  map[string]bool // all of them
+	nested map[string]bool // those that it looks into
 }
 
 func newParser(src string, vars *placeholders) *parser {
-	p := &parser{src: src, vars: vars, heads: make(map[string]bool)}
+	p := &parser{src: src, vars: vars, mentions: mentions{make(map[string]bool), make(map[string]bool)}}
 	if len(src) <= maxExpression {
 		p.tokens = lex(src)
 	}
@@ -63,17 +75,20 @@ func newParser(src string, vars *placeholders) *parser {
 func (p *parser) err() error {
 	switch {
 	case p.src == "":
-		return fmt.Errorf("The expression can not be empty;")
+		return errors.New("The expression can not be empty;")
 	case len(p.src) > maxExpression:
 		return fmt.Errorf("Expression size has exceeded the maximum allowed size; expression size: %d", len(p.src))
 	case p.syntax != "":
 		return fmt.Errorf("Syntax error; %s", p.syntax)
 	case p.operators > maxOperators:
-		return fmt.Errorf("The expression has more operators and functions than the maximum allowed; operator count: %d", p.operators)
+		return fmt.Errorf("The expression contains too many operators; operator count: %d", p.operators)
 	}
-	for _, problem := range p.problems {
+	for rank, problem := range p.problems {
+		if problemRank(rank) >= rankUndefined && p.wrong != "" {
+			problem = p.wrong
+		}
 		if problem != "" {
-			return fmt.Errorf("%s", problem)
+			return errors.New(problem)
 		}
 	}
 	return nil
@@ -82,6 +97,17 @@ func (p *parser) err() error {
 func (p *parser) problem(rank problemRank, format string, args ...any) {
 	if p.problems[rank] == "" {
 		p.problems[rank] = fmt.Sprintf(format, args...)
+	}
+}
+
+// closeRelation is called at the end of each comparison or boolean function of
+// a condition. What is wrong with the first wrong one outranks what is wrong
+// with later ones.
+func (p *parser) closeRelation() {
+	for _, problem := range p.problems[rankUndefined:] {
+		if problem != "" && p.wrong == "" {
+			p.wrong = problem
+		}
 	}
 }
 
@@ -154,8 +180,11 @@ func (p *parser) startsPath() bool {
 func (p *parser) path() path {
 	first := p.member()
 	out := path{first}
-	p.heads[first.name] = true
+	p.mentions.heads[first.name] = true
 	for p.syntax == "" {
+		if len(out) == 2 {
+			p.mentions.nested[first.name] = true
+		}
 		switch {
 		case p.accept("."):
 			out = append(out, p.member())
@@ -205,7 +234,11 @@ func (p *parser) literal() literal {
 	t := p.next()
 	v, ok := p.vars.values[t.text]
 	if !ok {
-		p.problem(rankUndefined, "An expression attribute value used in expression is not defined; attribute value: %s", t.text)
+		rank := rankUndefined
+		if p.update {
+			rank = rankUndefinedValue
+		}
+		p.problem(rank, "An expression attribute value used in expression is not defined; attribute value: %s", t.text)
 	}
 	p.vars.usedValues[t.text] = true
 	return literal{v}
@@ -226,7 +259,7 @@ func (p *parser) checkPaths(paths []path) {
 }
 
 // parseProjection reads path{, path}.
-func parseProjection(src string, vars *placeholders) (*pathTree, []path, error) {
+func parseProjection(src string, vars *placeholders) (*pathTree, mentions, error) {
 	p := newParser(src, vars)
 	var paths []path
 	for {
@@ -238,11 +271,11 @@ func parseProjection(src string, vars *placeholders) (*pathTree, []path, error) 
 	p.expectEnd()
 	p.checkPaths(paths)
 	if err := p.err(); err != nil {
-		return nil, nil, err
+		return nil, mentions{}, err
 	}
 	tree := new(pathTree)
 	for _, path := range paths {
 		tree.insert(path)
 	}
-	return tree, paths, nil
+	return tree, p.mentions, nil
 }

@@ -20,13 +20,19 @@ type table struct {
 	items   ordered
 	bytes   int64
 	indexes []*index
-	stream  *stream // nil without one
+	// indexKeys are the kinds of the attributes that are keys of indexes.
+	indexKeys map[string]kind
+	stream    *stream // nil without one
 }
 
 func newTable(spec TableSpec, id string, created time.Time, streamLimits limits) *table {
-	t := &table{spec: spec, schema: spec.schema(), id: id, created: created}
-	for _, ix := range spec.Indexes {
-		t.indexes = append(t.indexes, newIndex(ix, t.schema))
+	t := &table{spec: spec, schema: spec.schema(), id: id, created: created, indexKeys: make(map[string]kind)}
+	for _, s := range spec.Indexes {
+		ix := newIndex(s, t.schema)
+		t.indexes = append(t.indexes, ix)
+		for _, a := range ix.schema.attributes() {
+			t.indexKeys[a.name] = a.kind
+		}
 	}
 	if spec.StreamView != "" {
 		t.stream = newStream(spec.StreamView, created, streamLimits)
@@ -43,8 +49,7 @@ func (t *table) index(name string) *index {
 	return nil
 }
 
-// keySizeErr applies the limits on one key value. Where tells a table's key
-// from an index's.
+// checkKeySize applies the limits on the length of one key value.
 func checkKeySize(a keyAttribute, v value, isSort bool) error {
 	n := len(sortable(v))
 	switch {
@@ -68,16 +73,24 @@ func emptyKeyText(v value) string {
 
 // lookup validates the Key parameter of a request and returns the ordering key.
 func (t *table) lookup(key document) (string, error) {
-	attributes := t.schema.attributes()
-	if len(key) != len(attributes) {
+	if len(key) != len(t.schema.attributes()) {
 		return "", invalid("The provided key element does not match the schema")
 	}
-	for _, a := range attributes {
-		if v := key[a.name]; v == nil || v.kind() != a.kind {
-			return "", invalid("The provided key element does not match the schema")
+	if err := checkKey(t.schema, key); err != nil {
+		return "", err
+	}
+	id, _ := t.schema.orderingKey(key)
+	return string(id), nil
+}
+
+// checkKey validates the key attributes in item, as for a Key parameter.
+func checkKey(s keySchema, item document) error {
+	for _, a := range s.attributes() {
+		if v := item[a.name]; v == nil || v.kind() != a.kind {
+			return invalid("The provided key element does not match the schema")
 		}
 	}
-	return t.keyFor(key)
+	return checkKeyContents(s, item)
 }
 
 // locate validates the key attributes of a whole item that is to be put.
@@ -91,21 +104,25 @@ func (t *table) locate(item document) (string, error) {
 			return "", invalidParameter("Type mismatch for key %s expected: %s actual: %s", a.name, a.kind, v.kind())
 		}
 	}
-	return t.keyFor(item)
-}
-
-func (t *table) keyFor(item document) (string, error) {
-	for i, a := range t.schema.attributes() {
-		v := item[a.name]
-		if what := emptyKeyText(v); what != "" {
-			return "", invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain %s. Key: %s", what, a.name)
-		}
-		if err := checkKeySize(a, v, i == 1); err != nil {
-			return "", err
-		}
+	if err := checkKeyContents(t.schema, item); err != nil {
+		return "", err
 	}
 	key, _ := t.schema.orderingKey(item)
 	return string(key), nil
+}
+
+// checkKeyContents applies the limits on key values of the right types.
+func checkKeyContents(s keySchema, item document) error {
+	for i, a := range s.attributes() {
+		v := item[a.name]
+		if what := emptyKeyText(v); what != "" {
+			return invalid("One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain %s. Key: %s", what, a.name)
+		}
+		if err := checkKeySize(a, v, i == 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkIndexKeys refuses an item whose attribute cannot be the key of an index
@@ -127,6 +144,24 @@ func (t *table) checkIndexKeys(item document) error {
 			}
 			if err := checkKeySize(a, v, i == 1); err != nil {
 				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkNested refuses expressions that look into a key attribute.
+func (t *table) checkNested(m mentions) error {
+	const rule = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+	for _, a := range t.schema.attributes() {
+		if m.nested[a.name] {
+			return invalid(rule+"Key: %s", a.name)
+		}
+	}
+	for _, ix := range t.indexes {
+		for _, a := range ix.schema.attributes() {
+			if m.nested[a.name] {
+				return invalid(rule+"IndexKey: %s", a.name)
 			}
 		}
 	}

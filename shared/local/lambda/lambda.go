@@ -127,9 +127,6 @@ func New(cfg Config) *Function {
 	}
 }
 
-// Name is the physical name.
-func (f *Function) Name() string { return f.cfg.Name }
-
 // Start brings one instance up, so that a function that cannot start is found now
 // and not by its first caller. The error carries what the function printed.
 func (f *Function) Start(ctx context.Context) error {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -157,6 +158,8 @@ func (p *process) kill() {
 
 func (p *process) next(t *testing.T) string {
 	t.Helper()
+	patience := time.AfterFunc(time.Minute, func() { p.cmd.Process.Kill() })
+	defer patience.Stop()
 	if !p.lines.Scan() {
 		t.Fatalf("the child has ended: %v", p.lines.Err())
 	}

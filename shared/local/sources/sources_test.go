@@ -324,6 +324,19 @@ func TestStreamStartsLatest(t *testing.T) {
 	eventually(t, "the new record", func() bool { return all(f) == "new" })
 }
 
+// TestStreamOfAnotherTable: a position beyond the stream's end is worth nothing.
+func TestStreamOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	log, f := &changes{}, &function{}
+	log.add("a")
+	s := stream(t, log, f)
+	if err := s.save(7); err != nil {
+		t.Fatal(err)
+	}
+	run(t, s.run)
+	eventually(t, "the record", func() bool { return all(f) == "a" })
+}
+
 func TestStreamFilter(t *testing.T) {
 	t.Parallel()
 	log, f := &changes{}, &function{}

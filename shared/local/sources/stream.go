@@ -272,6 +272,14 @@ func (s *Stream) load() (int64, error) {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return 0, fmt.Errorf("%s is damaged: %w; remove it to read the stream from its start", s.Position, err)
 	}
+	last, err := s.Log.Last()
+	if err != nil {
+		return 0, fmt.Errorf("reading the stream for %s: %w", s.Label, err)
+	}
+	if p.Sequence > last {
+		s.logf("the stream is shorter than what was read of it, so it is another table's: starting at its oldest record")
+		return 0, nil
+	}
 	return p.Sequence, nil
 }
 

@@ -63,8 +63,8 @@ func (d *document) bucket(r *resource, f *fields, t *Template) {
 	b := Bucket{ID: r.id, Name: d.name(r)}
 	n := f.sub("NotificationConfiguration")
 	for _, q := range n.items("QueueConfigurations") {
-		note := Notification{ID: r.id, Events: q.strings("Event"), Queue: d.queueName(q, "Queue")}
-		for _, e := range note.Events {
+		note := Notification{Queue: d.queueName(q, "Queue")}
+		for _, e := range q.strings("Event") {
 			if e != "s3:ObjectCreated:*" {
 				d.failf(q.line("Event"), "event %s of bucket %s is not honoured by the local stack: it sends s3:ObjectCreated:*", e, r.id)
 			}

@@ -163,9 +163,7 @@ type Bucket struct {
 
 // Notification sends the created objects under Prefix and Suffix to a queue.
 type Notification struct {
-	ID, Queue      string
-	Events         []string
-	Prefix, Suffix string
+	Queue, Prefix, Suffix string
 }
 
 // BucketCORS is one rule of a bucket's CorsConfiguration.

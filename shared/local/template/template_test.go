@@ -281,7 +281,7 @@ Resources:
 	check("concurrency and list", []any{fn.Concurrency, fn.ListsBucket}, []any{2, true})
 	check("table", tpl.Tables, []Table{{ID: "Table", Name: "demo-Table", PartitionKey: Key{"pk", "S"}, SortKey: Key{"n", "N"}, TTLAttribute: "ttl", StreamView: "NEW_AND_OLD_IMAGES",
 		Indexes: []Index{{Name: "by-n", PartitionKey: Key{"n", "N"}, Projection: "INCLUDE", NonKey: []string{"a"}}}}})
-	check("bucket", tpl.Buckets, []Bucket{{ID: "Bucket", Name: "demo-bucket", Notifications: []Notification{{ID: "Bucket", Queue: "demo-Work", Events: []string{"s3:ObjectCreated:*"}, Prefix: "in/", Suffix: ".x"}},
+	check("bucket", tpl.Buckets, []Bucket{{ID: "Bucket", Name: "demo-bucket", Notifications: []Notification{{Queue: "demo-Work", Prefix: "in/", Suffix: ".x"}},
 		CORS: []BucketCORS{{Origins: []string{"*"}, Methods: []string{"PUT"}, MaxAgeSeconds: 60}}}})
 	check("queues", tpl.Queues, []Queue{
 		{ID: "Work", Name: "demo-Work", VisibilitySeconds: 60, RetentionSeconds: 345600, DelaySeconds: 1, DeadLetter: "demo-Dead", MaxReceives: 3},
