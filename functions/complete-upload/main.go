@@ -11,11 +11,11 @@ import (
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/verification"
 )
 
 type config struct {
-	wiring.Verification
+	verification.Config
 	Table        string `env:"TABLE_NAME"`
 	HandlePrefix string `env:"HANDLE_PREFIX"`
 }
@@ -25,7 +25,7 @@ func main() {
 	table := records.Connect(env, cfg.Table)
 	startup.Warm(table.Warm)
 
-	completer := &files.Completer{Verifier: wiring.Verifier(env, cfg.Verification, table), Now: time.Now}
+	completer := &files.Completer{Verifier: verification.Verifier(env, cfg.Config, table), Now: time.Now}
 	auth := &access.Authenticator{Keys: table, Now: time.Now}
 	lambda.Start(endpoint(auth, completer, cfg.HandlePrefix).Serve)
 }

@@ -9,18 +9,18 @@ import (
 	"claimcheck.dev/claimcheck/shared/access"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/delivery"
 )
 
 type config struct {
-	wiring.Delivery
+	delivery.Config
 	Table string `env:"TABLE_NAME"`
 }
 
 func main() {
 	cfg, env := startup.Load[config]()
 	table := records.Connect(env, cfg.Table)
-	reader, signer := wiring.Reader(env, cfg.Delivery, table)
+	reader, signer := delivery.Reader(env, cfg.Config, table)
 	startup.Warm(table.Warm, signer.Warm)
 
 	auth := &access.Authenticator{Keys: table, Now: time.Now}

@@ -9,11 +9,11 @@ import (
 	"claimcheck.dev/claimcheck/shared/access"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/delivery"
 )
 
 type config struct {
-	wiring.Delivery
+	delivery.Config
 	Table        string `env:"TABLE_NAME"`
 	HandlePrefix string `env:"HANDLE_PREFIX"`
 	MetaKey      string `env:"META_KEY"`
@@ -22,7 +22,7 @@ type config struct {
 func main() {
 	cfg, env := startup.Load[config]()
 	table := records.Connect(env, cfg.Table)
-	reader, signer := wiring.Reader(env, cfg.Delivery, table)
+	reader, signer := delivery.Reader(env, cfg.Config, table)
 	startup.Warm(table.Warm, signer.Warm)
 
 	auth := &access.Authenticator{Keys: table, Now: time.Now}

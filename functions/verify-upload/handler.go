@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"claimcheck.dev/claimcheck/shared/objects"
+	"claimcheck.dev/claimcheck/shared/objects/keys"
 )
 
 // verifier settles what an event announces; an error asks for another delivery.
@@ -68,7 +68,7 @@ func (h handler) message(ctx context.Context, body string) error {
 			errs = append(errs, fmt.Errorf("the object key is badly escaped: %w", err))
 			continue
 		}
-		id, ok := objects.ParseStagingKey(key)
+		id, ok := keys.ParseStaging(key)
 		if !ok {
 			h.logger().WarnContext(ctx, "ignored an event outside of staging/")
 			continue

@@ -6,11 +6,11 @@ import (
 
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring"
+	"claimcheck.dev/claimcheck/shared/wiring/verification"
 )
 
 type config struct {
-	wiring.Verification
+	verification.Config
 	Table string `env:"TABLE_NAME"`
 }
 
@@ -19,6 +19,6 @@ func main() {
 	table := records.Connect(env, cfg.Table)
 	startup.Warm(table.Warm)
 
-	h := handler{bucket: cfg.Bucket, verifier: wiring.Verifier(env, cfg.Verification, table)}
+	h := handler{bucket: cfg.Bucket, verifier: verification.Verifier(env, cfg.Config, table)}
 	lambda.Start(h.handle)
 }

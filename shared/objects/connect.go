@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"claimcheck.dev/claimcheck/shared/awsenv"
-	"claimcheck.dev/claimcheck/shared/objects/keys"
 	"claimcheck.dev/claimcheck/shared/objects/session"
 )
 
@@ -38,6 +37,3 @@ func (s *Signer) Warm(ctx context.Context) error {
 	_, err := s.credentials.Retrieve(ctx)
 	return err
 }
-
-// ParseStagingKey is keys.ParseStaging.
-func ParseStagingKey(key string) (id string, ok bool) { return keys.ParseStaging(key) }

@@ -18,8 +18,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience bounds how long a script waits for what must happen by itself.
-const patience = 30 * time.Second
+// patience bounds how long a script waits for what must happen by itself, and goneWithin for the bytes of what ended:
+// the contract says two minutes.
+const (
+	patience   = 30 * time.Second
+	goneWithin = 2 * time.Minute
+)
 
 // TestScripts runs every script of testdata.
 func TestScripts(t *testing.T) {
@@ -77,6 +81,7 @@ func paramsOf(t *testing.T, path string) string {
 //	becomes PATH VALUE URLPATH   repeats GET URLPATH until a member has the value
 //	waitfor STATUS METHOD URLPATH   repeats a request until it has the status
 //	mint VAR ACCOUNT ACTOR FLAG VALUE   makes a key with `claimcheck-local key`
+//	stored N PREFIX    waits until the object store holds N objects whose key starts with PREFIX
 //	make FILE SIZE     writes a file of SIZE bytes that looks like nothing known
 //	sha VAR FILE       sets $VAR to the SHA-256 of a file, in hex
 var commands = map[string]func(*testscript.TestScript, bool, []string){
@@ -89,6 +94,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"becomes": becomes,
 	"waitfor": waitfor,
 	"mint":    mint,
+	"stored":  stored,
 	"make":    makeFile,
 	"sha":     sha,
 }
@@ -329,6 +335,44 @@ func mint(ts *testscript.TestScript, neg bool, args []string) {
 	key, err := ts.Value(stackKey{}).(*running).mint(args[1], args[2], args[3:]...)
 	ts.Check(err)
 	ts.Setenv(args[0], key)
+}
+
+func stored(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "stored N PREFIX")
+	folder := filepath.Join(ts.Value(stackKey{}).(*running).data, "s3", "objects")
+	for deadline := time.Now().Add(goneWithin); ; time.Sleep(100 * time.Millisecond) {
+		n, err := countKeys(folder, args[1])
+		ts.Check(err)
+		if strconv.Itoa(n) == args[0] {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%d objects start with %s after %s, want %s", n, args[1], goneWithin, args[0])
+		}
+	}
+}
+
+// countKeys looks into the folder of the local S3, where each object is described by one JSON file.
+func countKeys(folder, prefix string) (int, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		if os.IsNotExist(err) {
+			continue // deleted while we looked
+		}
+		if err != nil {
+			return 0, err
+		}
+		var object struct{ Key string }
+		if err := json.Unmarshal(text, &object); err == nil && strings.HasPrefix(object.Key, prefix) {
+			n++
+		}
+	}
+	return n, nil
 }
 
 func makeFile(ts *testscript.TestScript, neg bool, args []string) {
