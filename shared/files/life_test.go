@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"claimcheck.dev/claimcheck/shared/files"
-	"claimcheck.dev/claimcheck/shared/filestest"
 )
 
 const lease = 5 * time.Minute
@@ -113,5 +112,3 @@ func (l *life) wantGone(f files.File, state files.State) {
 		l.t.Errorf("bytes of %s, which is %s, are still there", f.ID, state)
 	}
 }
-
-var _ = filestest.PageSize

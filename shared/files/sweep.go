@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -47,10 +47,14 @@ type Swept struct {
 }
 
 const (
-	sweepParallel = 16
 	// sweepLag is how far the watermark stays behind the clock: clocks differ a little, and an index shows new entries
 	// with a delay.
 	sweepLag = 2 * time.Minute
+	// sweepFirst is how far back the first sweep looks.
+	sweepFirst = 2 * time.Hour
+	// sweepPatience is for how long a minute in which something failed is swept again. What can't be ended by then is
+	// left to reconciling, so that one file doesn't make every sweep longer than the last.
+	sweepPatience = 6 * time.Hour
 )
 
 // Sweep ends everything that is due, minute by minute from the watermark on. One failing file does not keep the others
@@ -62,25 +66,28 @@ func (s *Sweeper) Sweep(ctx context.Context) (Swept, error) {
 		return Swept{}, fmt.Errorf("reading the watermark: %w", err)
 	}
 	if from.IsZero() {
-		from = now.Add(-sweepLag)
+		from = now.Add(-sweepFirst)
 	}
 	var (
-		out  Swept
-		errs []error
+		out   Swept
+		errs  []error
+		stuck bool // a minute before has to be swept again
 	)
 	for minute := from.Truncate(time.Minute); !minute.After(now); minute = minute.Add(time.Minute) {
-		if s.outOfTime(ctx) {
-			out.Behind = true
-			return out, errors.Join(errs...)
-		}
-		n, err := s.minute(ctx, minute, now)
-		out.Ended += n
+		ended, done, err := s.minute(ctx, minute, now)
+		out.Ended += ended
 		if err != nil {
 			errs = append(errs, err)
+			stuck = stuck || now.Sub(minute) < sweepPatience
 		}
-		if len(errs) == 0 && minute.Before(now.Add(-sweepLag)) {
+		if !done {
+			out.Behind = true
+			break
+		}
+		if !stuck && minute.Before(now.Add(-sweepLag)) {
 			if err := s.Records.SetWatermark(ctx, minute.Add(time.Minute)); err != nil {
 				errs = append(errs, fmt.Errorf("moving the watermark: %w", err))
+				stuck = true
 			}
 		}
 	}
@@ -92,16 +99,16 @@ func (s *Sweeper) outOfTime(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && time.Until(deadline) < s.Reserve
 }
 
-// minute ends what is due in one minute, a page at a time.
-func (s *Sweeper) minute(ctx context.Context, minute, now time.Time) (ended int, _ error) {
+// minute ends what is due in one minute, a page at a time. Done is false when time ran out before its end.
+func (s *Sweeper) minute(ctx context.Context, minute, now time.Time) (ended int, done bool, _ error) {
 	var (
 		errs []error
 		next string
 	)
-	for {
+	for !s.outOfTime(ctx) {
 		page, after, err := s.Records.Due(ctx, minute, now, next)
 		if err != nil {
-			return ended, errors.Join(append(errs, fmt.Errorf("reading what is due: %w", err))...)
+			return ended, true, errors.Join(append(errs, fmt.Errorf("reading what is due: %w", err))...)
 		}
 		n, err := s.page(ctx, page, now)
 		ended += n
@@ -109,44 +116,39 @@ func (s *Sweeper) minute(ctx context.Context, minute, now time.Time) (ended int,
 			errs = append(errs, err)
 		}
 		if after == "" {
-			return ended, errors.Join(errs...)
-		}
-		if s.outOfTime(ctx) {
-			return ended, errors.Join(append(errs, fmt.Errorf("out of time in the minute %s: %w", minute.Format(time.RFC3339), ErrTryAgain))...)
+			return ended, true, errors.Join(errs...)
 		}
 		next = after
 	}
+	return ended, false, errors.Join(errs...)
 }
 
 func (s *Sweeper) page(ctx context.Context, page []Hold, now time.Time) (ended int, _ error) {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		errs  []error
-		slots = make(chan struct{}, sweepParallel)
-	)
-	for _, h := range page {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			did, err := s.settle(ctx, h, now)
-			mu.Lock()
-			defer mu.Unlock()
-			if did {
-				ended++
-			}
-			if err != nil {
-				errs = append(errs, err)
-			}
-		})
-	}
-	wg.Wait()
-	return ended, errors.Join(errs...)
+	var n atomic.Int64
+	err := inParallel(page, func(h Hold) error {
+		did, err := s.settle(ctx, h, now)
+		if did {
+			n.Add(1)
+		}
+		return err
+	})
+	return int(n.Load()), err
 }
 
-// settle ends the file of one due hold. A reservation gets a last look at its staged bytes first: they may have come
+// settle ends the file of one due hold, looking again when it moves meanwhile.
+func (s *Sweeper) settle(ctx context.Context, h Hold, now time.Time) (ended bool, err error) {
+	for range verifyAttempts {
+		ended, err = s.settleOnce(ctx, h, now)
+		if !errors.Is(err, ErrStateChanged) {
+			return ended, err
+		}
+	}
+	return false, fmt.Errorf("%s keeps changing: %w", h.ID, ErrTryAgain)
+}
+
+// settleOnce ends the file of one due hold. A reservation gets a last look at its staged bytes first: they may have come
 // in time, and only the news of them been lost.
-func (s *Sweeper) settle(ctx context.Context, h Hold, now time.Time) (ended bool, _ error) {
+func (s *Sweeper) settleOnce(ctx context.Context, h Hold, now time.Time) (ended bool, _ error) {
 	f, err := s.Records.File(ctx, h.ID)
 	if errors.Is(err, ErrFileNotFound) || err == nil && !f.State.Live() {
 		return false, s.Records.Release(ctx, h.Account, h.ID, now)
@@ -164,9 +166,6 @@ func (s *Sweeper) settle(ctx context.Context, h Hold, now time.Time) (ended bool
 		return !f.State.Live(), nil
 	}
 	after, err := s.Records.End(ctx, f, Ending{State: Expired, At: now})
-	if errors.Is(err, ErrStateChanged) {
-		return false, nil // somebody else ended it, or its bytes were just verified
-	}
 	if err != nil {
 		return false, fmt.Errorf("ending %s: %w", h.ID, err)
 	}
