@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -118,6 +119,7 @@ type Reconciled struct {
 	Orphans  int // objects without a live record that names them, removed
 	Lost     int // records without their object, ended as deleted
 	Unheld   int // live records whose quota was not held, held again
+	Overdue  int // records that no sweep has ended in time, ended as expired
 	Drifted  int // accounts whose counters were wrong, corrected
 	Finished bool
 }
@@ -127,15 +129,17 @@ const (
 	orphanAge = 2 * time.Hour
 	// settleAge is how old a ready record must be before its object is missed.
 	settleAge = 10 * time.Minute
+	// overdueAge is how long after its end a file is still left to the sweep.
+	overdueAge = sweepPatience
 )
 
 // Reconcile runs from where the last run stopped. Errors on single files are joined and don't stop the others.
 func (r *Reconciler) Reconcile(ctx context.Context) (Reconciled, error) {
-	var out Reconciled
 	p, err := r.Records.Progress(ctx)
 	if err != nil {
-		return out, fmt.Errorf("reading the progress: %w", err)
+		return Reconciled{}, fmt.Errorf("reading the progress: %w", err)
 	}
+	var out tally
 	if p.Phase == "" {
 		p.Phase = phaseObjects
 	}
@@ -157,11 +161,23 @@ func (r *Reconciler) Reconcile(ctx context.Context) (Reconciled, error) {
 	if err := r.Records.SetProgress(context.WithoutCancel(ctx), p); err != nil {
 		errs = append(errs, fmt.Errorf("keeping the progress: %w", err))
 	}
-	return out, errors.Join(errs...)
+	return out.Reconciled, errors.Join(errs...)
+}
+
+// tally counts for several at once.
+type tally struct {
+	mu sync.Mutex
+	Reconciled
+}
+
+func (t *tally) count(add func(*Reconciled)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	add(&t.Reconciled)
 }
 
 // step handles one page and returns where to go on.
-func (r *Reconciler) step(ctx context.Context, p Progress, out *Reconciled) (Progress, error) {
+func (r *Reconciler) step(ctx context.Context, p Progress, out *tally) (Progress, error) {
 	if p.Phase == phaseObjects {
 		page, next, err := r.Objects.List(ctx, p.From)
 		if err != nil {
@@ -185,7 +201,7 @@ func (r *Reconciler) step(ctx context.Context, p Progress, out *Reconciled) (Pro
 }
 
 // objects removes the orphans of a page.
-func (r *Reconciler) objects(ctx context.Context, page []StoredObject, out *Reconciled) error {
+func (r *Reconciler) objects(ctx context.Context, page []StoredObject, out *tally) error {
 	old := make([]StoredObject, 0, len(page))
 	var ids []string
 	for _, o := range page {
@@ -204,73 +220,73 @@ func (r *Reconciler) objects(ctx context.Context, page []StoredObject, out *Reco
 	if err != nil {
 		return fmt.Errorf("reading the records of a page of objects: %w", err)
 	}
-	var errs []error
-	for _, o := range old {
-		f, ok := records[o.ID]
-		if ok && (o.Staged && f.State == Reserved || !o.Staged && f.State.Live() && f.Sealed == o.Object) {
-			continue
-		}
-		if err := r.Objects.Remove(ctx, o.Object); err != nil {
-			errs = append(errs, fmt.Errorf("removing an orphan of %q: %w", o.ID, err))
-			continue
-		}
-		out.Orphans++
-	}
-	return errors.Join(errs...)
-}
-
-// records looks for files whose object is gone and for live files whose quota nobody holds.
-func (r *Reconciler) records(ctx context.Context, page []File, out *Reconciled) error {
-	var errs []error
-	for _, f := range page {
-		if err := r.record(ctx, f, out); err != nil {
-			errs = append(errs, fmt.Errorf("reconciling %s: %w", f.ID, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (r *Reconciler) record(ctx context.Context, f File, out *Reconciled) error {
-	now := r.Now()
-	if !f.State.Live() || f.At(now) == Expired {
-		return nil // the sweep's work
-	}
-	if f.Sealed != "" && now.Sub(f.VerifiedAt) >= settleAge {
-		there, err := r.Objects.Exists(ctx, f.Sealed)
-		if err != nil {
-			return err
-		}
-		if !there {
-			return r.lost(ctx, f, now, out)
-		}
-	}
-	held, err := r.Records.HasHold(ctx, f)
-	if err != nil || held {
-		return err
-	}
-	if err := r.Records.RestoreHold(ctx, f); err != nil {
-		if errors.Is(err, ErrStateChanged) {
+	return inParallel(old, func(o StoredObject) error {
+		if f, ok := records[o.ID]; ok && needs(f, o) {
 			return nil
 		}
-		return err
-	}
-	out.Unheld++
-	return nil
+		if err := r.Objects.Remove(ctx, o.Object); err != nil {
+			return fmt.Errorf("removing an orphan of %q: %w", o.ID, err)
+		}
+		out.count(func(r *Reconciled) { r.Orphans++ })
+		return nil
+	})
 }
 
-func (r *Reconciler) lost(ctx context.Context, f File, now time.Time, out *Reconciled) error {
-	_, err := r.Records.End(ctx, f, Ending{State: Deleted, At: now})
-	if errors.Is(err, ErrStateChanged) {
-		return nil // it ended by itself, and its object with it
-	}
+// needs reports whether o is of use to f. While f is reserved any copy may be: a verifier that finds the copy of one
+// that was killed names that.
+func needs(f File, o StoredObject) bool {
+	return f.State == Reserved || !o.Staged && f.State.Live() && f.Sealed == o.Object
+}
+
+// records looks for files whose object is gone, for live files whose quota nobody holds and for those that should have
+// ended.
+func (r *Reconciler) records(ctx context.Context, page []File, out *tally) error {
+	return inParallel(page, func(f File) error {
+		if err := r.record(ctx, f, out); err != nil && !errors.Is(err, ErrStateChanged) { // it moves by itself
+			return fmt.Errorf("reconciling %s: %w", f.ID, err)
+		}
+		return nil
+	})
+}
+
+func (r *Reconciler) record(ctx context.Context, f File, out *tally) error {
+	now := r.Now()
+	// The hold comes first: without it no write can end the file.
+	held, err := r.Records.HasHold(ctx, f)
 	if err != nil {
 		return err
 	}
-	out.Lost++
+	if !held {
+		if err := r.Records.RestoreHold(ctx, f); err != nil {
+			return err
+		}
+		out.count(func(r *Reconciled) { r.Unheld++ })
+	}
+	if f.At(now) == Expired {
+		if now.Sub(f.Deadline()) < overdueAge {
+			return nil
+		}
+		if _, err := r.Records.End(ctx, f, Ending{State: Expired, At: now}); err != nil {
+			return err
+		}
+		out.count(func(r *Reconciled) { r.Overdue++ })
+		return nil
+	}
+	if f.Sealed == "" || now.Sub(f.VerifiedAt) < settleAge {
+		return nil
+	}
+	there, err := r.Objects.Exists(ctx, f.Sealed)
+	if err != nil || there {
+		return err
+	}
+	if _, err := r.Records.End(ctx, f, Ending{State: Deleted, At: now}); err != nil {
+		return err
+	}
+	out.count(func(r *Reconciled) { r.Lost++ })
 	return nil
 }
 
-func (r *Reconciler) accounts(ctx context.Context, page []string, out *Reconciled) error {
+func (r *Reconciler) accounts(ctx context.Context, page []string, out *tally) error {
 	var errs []error
 	for _, account := range page {
 		audit, err := r.Records.Audit(ctx, account)
@@ -287,7 +303,7 @@ func (r *Reconciler) accounts(ctx context.Context, page []string, out *Reconcile
 			}
 			continue
 		}
-		out.Drifted++
+		out.count(func(r *Reconciled) { r.Drifted++ })
 	}
 	return errors.Join(errs...)
 }

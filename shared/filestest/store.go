@@ -168,7 +168,9 @@ func (s *Store) put(id, version string, body []byte) files.Sealed {
 	sum := sha256.Sum256(body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sealed[name], s.dated[name] = bytes.Clone(body), s.clock.Now().Truncate(time.Second)
+	if _, there := s.sealed[name]; !there {
+		s.sealed[name], s.dated[name] = bytes.Clone(body), s.clock.Now().Truncate(time.Second)
+	}
 	return files.Sealed{Object: name, SHA256: hex.EncodeToString(sum[:])}
 }
 
