@@ -122,6 +122,7 @@ type handlerFacts struct {
 	query  []string // known query parameters
 	fields []string // members taken from the JSON body
 	json   bool     // reads a JSON body
+	idem   bool     // heeds Idempotency-Key
 }
 
 var fieldMethods = []string{"Required", "Optional", "String", "Int", "Bool", "Time", "Strings", "StringMap", "Raw"}
@@ -180,6 +181,8 @@ func (f *handlerFacts) call(c *ast.CallExpr) {
 	switch recv, _ := sel.X.(*ast.Ident); {
 	case sel.Sel.Name == "JSON" && recv != nil && recv.Name == "r":
 		f.json = true
+	case sel.Sel.Name == "Idempotency" && recv != nil && recv.Name == "r":
+		f.idem = true
 	case slices.Contains(fieldMethods, sel.Sel.Name) && recv != nil && recv.Name == "body":
 		f.fields = append(f.fields, unquote(c.Args[0]))
 	}
@@ -228,7 +231,7 @@ func TestOpenAPIAgreesWithTheHandlers(t *testing.T) {
 			t.Errorf("%s: security is %v, functions/%s wants %v", route, got, folder, want)
 		}
 
-		var query, path []string
+		var query, path, header []string
 		both, _ := op.body["parameters"].([]any)
 		shared, _ := op.path["parameters"].([]any)
 		for _, p := range append(slices.Clone(both), shared...) {
@@ -237,6 +240,8 @@ func TestOpenAPIAgreesWithTheHandlers(t *testing.T) {
 				query = append(query, p["name"].(string))
 			case "path":
 				path = append(path, "{"+p["name"].(string)+"}")
+			case "header":
+				header = append(header, p["name"].(string))
 			}
 		}
 		if !sameSet(query, facts.query) {
@@ -244,6 +249,10 @@ func TestOpenAPIAgreesWithTheHandlers(t *testing.T) {
 		}
 		if inRoute := regexp.MustCompile(`\{[^}]*\}`).FindAllString(route, -1); !sameSet(path, inRoute) {
 			t.Errorf("%s: path parameters %v, want %v", route, path, inRoute)
+		}
+
+		if got := slices.Contains(header, "Idempotency-Key"); got != facts.idem {
+			t.Errorf("%s: takes an Idempotency-Key %v, functions/%s heeds one %v", route, got, folder, facts.idem)
 		}
 
 		request, _ := at(op.body, "requestBody", "content", "application/json", "schema").(map[string]any)
@@ -396,16 +405,20 @@ func TestOpenAPIResponses(t *testing.T) {
 				}
 			}
 		}
-		for _, want := range []string{"500"} {
+		if at(op.body, "responses", "500") == nil {
+			t.Errorf("%s: lacks 500", op.route)
+		}
+		security, _ := op.body["security"].([]any)
+		if len(security) == 0 {
+			continue
+		}
+		wanted := []string{"400", "401", "503"}
+		if len(list(security[0], "key")) > 0 {
+			wanted = append(wanted, "403")
+		}
+		for _, want := range wanted {
 			if at(op.body, "responses", want) == nil {
 				t.Errorf("%s: lacks %s", op.route, want)
-			}
-		}
-		if security, _ := op.body["security"].([]any); len(security) > 0 {
-			for _, want := range []string{"400", "401", "403", "503"} {
-				if at(op.body, "responses", want) == nil {
-					t.Errorf("%s: lacks %s", op.route, want)
-				}
 			}
 		}
 	}
