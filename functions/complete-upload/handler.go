@@ -12,11 +12,7 @@ func endpoint(auth httpapi.Authenticator, completer *files.Completer, prefix str
 		Auth:  auth,
 		Scope: files.FilesWrite,
 		Do: func(ctx context.Context, r *httpapi.Request) (*httpapi.Response, error) {
-			body, err := r.JSON(httpapi.MaxJSON) // the request has no fields
-			if err == nil {
-				err = body.Err()
-			}
-			if err != nil {
+			if err := r.NoFields(); err != nil {
 				return nil, err
 			}
 			f, err := completer.Complete(ctx, r.Caller, r.PathID())

@@ -80,7 +80,7 @@ func (f *handlerFacts) call(c *ast.CallExpr) {
 		return
 	}
 	switch recv, _ := sel.X.(*ast.Ident); {
-	case sel.Sel.Name == "JSON" && recv != nil && recv.Name == "r":
+	case (sel.Sel.Name == "JSON" || sel.Sel.Name == "NoFields") && recv != nil && recv.Name == "r":
 		f.json = true
 	case sel.Sel.Name == "Idempotency" && recv != nil && recv.Name == "r":
 		f.idem = true

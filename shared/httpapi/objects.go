@@ -152,6 +152,12 @@ func NewLinkObject(l files.Link) LinkObject {
 	}
 }
 
+// ClaimObject says what became of the file of a claim.
+type ClaimObject struct {
+	Claim string      `json:"claim"`
+	State files.State `json:"state"`
+}
+
 func reasonObject(r *files.Reason) *ReasonObject {
 	if r == nil {
 		return nil

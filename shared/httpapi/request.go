@@ -114,6 +114,15 @@ func (r *Request) JSON(max int) (*Object, error) {
 	return parseObject(body)
 }
 
+// NoFields reads the JSON body of a route whose requests have no fields: it may be missing or an empty object.
+func (r *Request) NoFields() error {
+	body, err := r.JSON(MaxJSON)
+	if err != nil {
+		return err
+	}
+	return body.Err()
+}
+
 // Idempotency returns what identifies the request under its Idempotency-Key, nil when it has none. The digest covers
 // the {id} of the path, the query, the body and what else the route names in also.
 func (r *Request) Idempotency(also ...string) (*files.Idempotency, error) {
