@@ -101,7 +101,7 @@ func (e *Endpoint) log(ctx context.Context, r *Request, status int, cause error,
 		slog.String("request_id", r.id()),
 		slog.String("route", r.event.RouteKey),
 		slog.Int("status", status),
-		slog.Duration("took", took),
+		slog.Float64("took_ms", float64(took.Microseconds())/1000),
 	}
 	if r.Caller.Account != "" {
 		attrs = append(attrs, slog.String("account", r.Caller.Account), slog.String("actor", r.Caller.Actor), slog.String("key", r.Caller.KeyID))
