@@ -136,12 +136,12 @@ func decodeLine(raw []byte) (*line, error) {
 
 // journal is the open file. A nil journal keeps nothing.
 type journal struct {
-	dir   string
-	file  *os.File
-	lock  *os.File
-	size  int64
-	limit int64 // size at which to compact
-	fault error // set when the file could not be brought back to a whole line
+	dir    string
+	file   *os.File
+	unlock func() error
+	size   int64
+	limit  int64 // size at which to compact
+	fault  error // set when the file could not be brought back to a whole line
 }
 
 // openJournal locks the folder and feeds every whole line to replay. A torn last
@@ -151,17 +151,16 @@ func openJournal(dir string, replay func(*line) error) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the folder for table data: %w", err)
 	}
-	lock, err := lockFile(filepath.Join(dir, lockName))
+	unlock, err := lockFile(filepath.Join(dir, lockName))
 	if err != nil {
 		return nil, fmt.Errorf("%s is in use by another process; stop it or use another folder: %w", dir, err)
 	}
-	j := &journal{dir: dir, lock: lock}
+	j := &journal{dir: dir, unlock: unlock}
 	if j.file, err = os.OpenFile(filepath.Join(dir, journalName), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 		err = j.read(replay)
 	}
 	if err != nil {
-		j.close()
-		return nil, err
+		return nil, errors.Join(err, j.close())
 	}
 	j.limit = max(compactAt, j.size*compactFactor)
 	return j, nil
@@ -275,5 +274,5 @@ func (j *journal) close() error {
 	if j.file != nil {
 		errs = append(errs, j.file.Close())
 	}
-	return errors.Join(append(errs, j.lock.Close())...)
+	return errors.Join(append(errs, j.unlock())...)
 }

@@ -4,8 +4,12 @@ package dynamo
 
 import "os"
 
-// lockFile only opens the file: the standard library has no lock that ends with
+// lockFile only makes the file: the standard library has no lock that ends with
 // the process here, so keeping two servers off one folder is up to the caller.
-func lockFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func lockFile(path string) (unlock func() error, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return f.Close, nil
 }

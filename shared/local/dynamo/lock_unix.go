@@ -3,12 +3,14 @@
 package dynamo
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
 
-// lockFile takes an exclusive lock that ends with the process, however it ends.
-func lockFile(path string) (*os.File, error) {
+// lockFile takes an exclusive lock that ends with the process, however it ends,
+// or with a call of unlock.
+func lockFile(path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -17,5 +19,9 @@ func lockFile(path string) (*os.File, error) {
 		_ = f.Close() // The lock error is the one to report.
 		return nil, err
 	}
-	return f, nil
+	return func() error {
+		// Closing alone would leave the lock to a child process that is between
+		// fork and exec.
+		return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+	}, nil
 }

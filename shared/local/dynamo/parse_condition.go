@@ -167,6 +167,9 @@ func (p *parser) checkedCall(name string, args []operand) term {
 		return term{cond: never{}}
 	case count != len(args):
 		p.wrongCount(name, len(args))
+		if name == "size" {
+			return term{op: literal{}}
+		}
 		return term{cond: never{}}
 	}
 	if count == 2 {

@@ -33,6 +33,8 @@ type Options struct {
 	// us-east-1 and 000000000000.
 	Region  string
 	Account string
+
+	stream limits // of tests; zero means defaultLimits
 }
 
 // Server is a DynamoDB endpoint. It is an http.Handler for both the DynamoDB
@@ -64,7 +66,7 @@ func Open(opts Options) (*Server, error) {
 		region:  opts.Region,
 		account: opts.Account,
 		now:     opts.Now,
-		limits:  defaultLimits,
+		limits:  opts.stream,
 		tables:  make(map[string]*table),
 		tokens:  make(map[string]requestToken),
 	}
@@ -73,6 +75,9 @@ func Open(opts Options) (*Server, error) {
 	}
 	if s.account == "" {
 		s.account = "000000000000"
+	}
+	if s.limits == (limits{}) {
+		s.limits = defaultLimits
 	}
 	if s.now == nil {
 		s.now = time.Now
