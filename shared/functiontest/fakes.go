@@ -28,6 +28,7 @@ import (
 // What the sample events name.
 const (
 	FileID  = "f_7x2k9q4m1c8v5b3n6z0a2s4d1f"
+	ClaimID = "c_7x2k9q4m1c8v5b3n6z0a2s4d1f0123456789abcdefghijklmnop"
 	KeyID   = "4h8n1t6w3y9r5p2e"
 	Secret  = "ujzde8gxd6ncf10epf91dhodzdoc9is0j8ht9lgm"
 	Prefix  = "claim://"
@@ -138,6 +139,26 @@ func (f *Fakes) Reader() *files.Reader {
 	return &files.Reader{Verifier: f.Verifier(), Signer: f.Links, LinkTTL: urlTTL, Now: f.Clock.Now}
 }
 
+// Claimer lends single-use files.
+func (f *Fakes) Claimer() *files.Claimer {
+	return &files.Claimer{
+		Records: f.Records, Verifier: f.Verifier(), Signer: f.Links, Lease: 5 * time.Minute, LinkTTL: urlTTL, Now: f.Clock.Now,
+		Random: func(n int) string { return ClaimID[len(ClaimID)-n:] },
+	}
+}
+
+// Claims ends and extends leases.
+func (f *Fakes) Claims() *files.Claims {
+	return &files.Claims{Records: f.Records, Cleaner: f.cleaner(), Lease: 5 * time.Minute, Now: f.Clock.Now}
+}
+
+// Deleter deletes files.
+func (f *Fakes) Deleter() *files.Deleter {
+	return &files.Deleter{Records: f.Records, Cleaner: f.cleaner(), Now: f.Clock.Now}
+}
+
+func (f *Fakes) cleaner() files.Cleaner { return files.Cleaner{Bytes: f.Store} }
+
 // Reserve stores a reservation of acme's ada for a PDF, the file of the sample events unless changed.
 func (f *Fakes) Reserve(t testing.TB, change ...func(*files.File)) files.File {
 	t.Helper()
@@ -182,6 +203,21 @@ func (f *Fakes) Verified(t testing.TB, body []byte, change ...func(*files.File))
 func (f *Fakes) Ready(t testing.TB, change ...func(*files.File)) files.File {
 	t.Helper()
 	return f.Verified(t, PDF, change...)
+}
+
+// SingleUse makes a file one that is read through a claim.
+func SingleUse(f *files.File) { f.SingleUse = true }
+
+// Lend makes a single-use file ready and claims it for an actor of its account: the claim of the sample events.
+func (f *Fakes) Lend(t testing.TB, actor, holder string, change ...func(*files.File)) files.File {
+	t.Helper()
+	file := f.Ready(t, append(change, SingleUse)...)
+	caller := files.Caller{Account: file.Account, Actor: actor, Scopes: files.Scopes}
+	lent, err := f.Claimer().Claim(t.Context(), caller, file.ID, holder, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lent.File
 }
 
 // End brings a file to one of the final states.

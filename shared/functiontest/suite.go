@@ -12,9 +12,17 @@ import (
 
 // Suite is one function that serves a route and asks for a key.
 type Suite struct {
-	Sample   string      // its name
-	Scope    files.Scope // that it needs
+	Sample   string        // its name
+	Scope    files.Scope   // that it needs, "" when any key will do
+	Scopes   []files.Scope // of the key that is used; nil: Scope alone
 	Endpoint func(f *Fakes, auth *access.Authenticator) *httpapi.Endpoint
+}
+
+func (s Suite) auth(t testing.TB, f *Fakes) *access.Authenticator {
+	if s.Scopes == nil && s.Scope != "" {
+		return f.Auth(t, s.Scope)
+	}
+	return f.Auth(t, s.Scopes...)
 }
 
 // Case is one event and the state in which it arrives. The answer is the golden file of the case's name.
@@ -49,7 +57,7 @@ func (s Suite) Run(t *testing.T, cases map[string]Case) {
 
 func (s Suite) run(t *testing.T, f *Fakes, name string, c Case) {
 	t.Helper()
-	e := s.Endpoint(f, f.Auth(t, s.Scope))
+	e := s.Endpoint(f, s.auth(t, f))
 	if c.Setup != nil {
 		c.Setup(t, f)
 	}
@@ -72,6 +80,9 @@ func (s Suite) Refusals(t *testing.T) {
 			f.Faults.Fail(filestest.Step{Op: "Key", N: 1}, filestest.Before)
 		}},
 	})
+	if s.Scope == "" {
+		return
+	}
 	t.Run("no-scope", func(t *testing.T) {
 		t.Parallel()
 		f := New(t)
@@ -97,7 +108,7 @@ func (s Suite) NotFound(t *testing.T, setup func(t *testing.T, f *Fakes, account
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := New(t)
-			e := s.Endpoint(f, f.Auth(t, s.Scope))
+			e := s.Endpoint(f, s.auth(t, f))
 			setup(t, f)
 			ev := Event(t, s.Sample, change...)
 			Golden(t, "not-found", ev, f.Serve(t, e, ev))
