@@ -340,6 +340,8 @@ type model struct {
 	step  int
 	seen  []files.File
 	clock time.Duration
+
+	single []string // ids of files for a single use, for live
 }
 
 func (m *model) one() {

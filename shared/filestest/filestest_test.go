@@ -11,16 +11,26 @@ import (
 	"claimcheck.dev/claimcheck/shared/filestest"
 )
 
+func openRecords(*testing.T) filestest.Table {
+	r := filestest.NewRecords()
+	return filestest.Table{
+		Records:    r,
+		Snapshot:   r.Snapshot,
+		Drop:       func(_ testing.TB, id string) { r.Drop(id) },
+		DropHold:   func(_ testing.TB, f files.File) { r.DropHold(f.ID) },
+		SetAccount: func(_ testing.TB, account string, u filestest.AccountUsage) { r.SetAccount(account, u) },
+		SetActor:   func(_ testing.TB, id filestest.ActorID, u filestest.ActorUsage) { r.SetActor(id, u) },
+	}
+}
+
 func TestRecordsConform(t *testing.T) {
 	t.Parallel()
-	filestest.TestRecords(t, func(*testing.T) filestest.Table {
-		r := filestest.NewRecords()
-		return filestest.Table{
-			Records:  r,
-			Snapshot: r.Snapshot,
-			Drop:     func(_ testing.TB, id string) { r.Drop(id) },
-		}
-	})
+	filestest.TestRecords(t, openRecords)
+}
+
+func TestLifecycleConforms(t *testing.T) {
+	t.Parallel()
+	filestest.TestLifecycle(t, openRecords)
 }
 
 func TestKeysConform(t *testing.T) {

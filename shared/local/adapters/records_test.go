@@ -82,7 +82,10 @@ func noSleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 
 // underTest is the engine's table as the conformance suites want it.
 func (e *engine) underTest() filestest.Table {
-	return filestest.Table{Records: e.table, Snapshot: e.snapshot, Drop: e.drop}
+	return filestest.Table{
+		Records: e.table, Snapshot: e.snapshot, Drop: e.drop,
+		DropHold: e.dropHold, SetAccount: e.setAccount, SetActor: e.setActor,
+	}
 }
 
 // drop removes the row of a file behind the adapter's back.
