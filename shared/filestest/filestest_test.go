@@ -59,6 +59,7 @@ func TestStoreConforms(t *testing.T) {
 	}
 	filestest.TestStage(t, objects)
 	filestest.TestSealedWriter(t, objects)
+	filestest.TestBytes(t, objects, s)
 }
 
 // TestViolations breaks each rule of the ledger once and wants to hear of it.

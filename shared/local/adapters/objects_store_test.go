@@ -265,6 +265,14 @@ func testFaults(t *testing.T, w *world) {
 			}
 			return st.Remove(ctx, key)
 		},
+		"Purge": func(ctx context.Context, st *store.Store, f files.File, _ string) error { return st.Purge(ctx, f.ID) },
+		"Exists": func(ctx context.Context, st *store.Store, f files.File, etag string) error {
+			key, err := keys.Sealed(f.ID, etag)
+			if err == nil {
+				_, err = st.Exists(ctx, key)
+			}
+			return err
+		},
 	}
 	faults := map[string]s3.FaultKind{
 		"500": s3.Error500, "503": s3.Error503SlowDown, "cut": s3.CutConnection, "lost": s3.LostReply,
@@ -289,7 +297,7 @@ func testFaults(t *testing.T, w *world) {
 				if left := w.fail(f.ID, s3.None, 0); left != 0 {
 					t.Fatal("no fault was injected")
 				}
-				if op == "Discard" {
+				if op == "Discard" || op == "Purge" {
 					w.upload(t, f, pdf)
 				}
 				w.fail(f.ID, kind, math.MaxInt)
@@ -343,4 +351,5 @@ func testConformance(t *testing.T, w *world) {
 	}
 	t.Run("Stage", func(t *testing.T) { filestest.TestStage(t, s) })
 	t.Run("SealedWriter", func(t *testing.T) { filestest.TestSealedWriter(t, s) })
+	t.Run("Bytes", func(t *testing.T) { filestest.TestBytes(t, s, w.store) })
 }
