@@ -59,3 +59,43 @@ func TestSealed(t *testing.T) {
 		}
 	}
 }
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]struct {
+		id         string
+		staged, ok bool
+	}{
+		"staging/" + id:           {id, true, true},
+		"staging/a b":             {"a b", true, true},
+		"files/" + id + "/9b2c":   {id, false, true},
+		"files/" + id:             {"", false, true},
+		"files/" + id + "/9b2c/x": {"", false, true},
+		"files/a b/c":             {"", false, true},
+		"staging/":                {},
+		"files/":                  {},
+		"files":                   {},
+		"":                        {},
+		"logs/files/x":            {},
+		"/files/x":                {},
+	} {
+		got, staged, ok := keys.Parse(key)
+		if got != want.id || staged != want.staged || ok != want.ok {
+			t.Errorf("Parse(%q) = %q, %v, %v", key, got, staged, ok)
+		}
+	}
+}
+
+func TestSealedPrefix(t *testing.T) {
+	t.Parallel()
+	got, err := keys.SealedPrefix(id)
+	key, _ := keys.Sealed(id, "9b2c")
+	if err != nil || got+"9b2c" != key {
+		t.Errorf("SealedPrefix(%q) = %q, %v", id, got, err)
+	}
+	for _, bad := range []string{"", "a/", "..", "a b"} {
+		if got, err := keys.SealedPrefix(bad); err == nil {
+			t.Errorf("SealedPrefix(%q) = %q", bad, got)
+		}
+	}
+}

@@ -85,7 +85,12 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func connect(t *testing.T, replies map[string][]reply) (*store.Store, *scripted) {
 	t.Helper()
 	s := &scripted{replies: replies}
-	srv := httptest.NewServer(s)
+	return connectTo(t, s), s
+}
+
+func connectTo(t *testing.T, s3 http.Handler) *store.Store {
+	t.Helper()
+	srv := httptest.NewServer(s3)
 	t.Cleanup(srv.Close)
 	env, err := awsenv.Parse([]string{
 		"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=topsecret", "AWS_SESSION_TOKEN=toptoken",
@@ -94,7 +99,7 @@ func connect(t *testing.T, replies map[string][]reply) (*store.Store, *scripted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store.Connect(env, "bucket"), s
+	return store.Connect(env, "bucket")
 }
 
 // TestRefusals runs every operation against every refusal.
