@@ -34,6 +34,7 @@ func (c Caller) Has(s Scope) bool { return slices.Contains(c.Scopes, s) }
 type Capabilities struct {
 	Visible  bool // knows that the file exists
 	Download bool
+	Claim    bool // lease it for one use; the link that comes with the lease needs no other right
 	Preview  bool
 	Delete   bool
 	Keep     bool // clear the expiry of a run file
@@ -59,6 +60,7 @@ func CapabilitiesOf(c Caller, f File) Capabilities {
 	return Capabilities{
 		Visible:  true,
 		Download: read,
+		Claim:    c.Has(FilesWrite),
 		Preview:  read,
 		Delete:   c.Has(FilesDelete) || creator && c.Has(FilesWrite),
 		Keep:     f.Run != "" && c.Has(RunsWrite),

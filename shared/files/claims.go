@@ -99,7 +99,7 @@ func (s *Claimer) Claim(ctx context.Context, c Caller, id, holder string, leaseS
 	if err != nil {
 		return Lent{}, err
 	}
-	if !CapabilitiesOf(c, f).Download {
+	if !CapabilitiesOf(c, f).Claim {
 		return Lent{}, ErrForbidden
 	}
 	if f, err = s.Verifier.Verify(ctx, f); err != nil {

@@ -362,18 +362,18 @@ func TestClaimRefused(t *testing.T) {
 	waiting := l.reserve(draft(pdf, once))
 	rejected := l.reserve(draft(nil, once))
 	l.put(rejected.ID, bad)
-	writer := files.Caller{Account: "acme", Actor: "alice", Scopes: []files.Scope{files.FilesWrite}}
+	viewer := files.Caller{Account: "acme", Actor: "alice", Scopes: []files.Scope{files.FilesRead}}
 	for name, c := range map[string]struct {
 		caller     files.Caller
 		id, holder string
 		want       error
 	}{
-		"not single use":   {alice, plain.ID, "call-1", files.ErrNotSingleUse},
-		"not uploaded":     {alice, waiting.ID, "call-1", files.ErrNotUploaded},
-		"another account":  {stranger, single.ID, "call-1", files.ErrFileNotFound},
-		"malformed":        {alice, "f_x", "call-1", files.ErrFileNotFound},
-		"missing":          {alice, files.NewID(), "call-1", files.ErrFileNotFound},
-		"may not download": {writer, single.ID, "call-1", files.ErrForbidden},
+		"not single use":  {alice, plain.ID, "call-1", files.ErrNotSingleUse},
+		"not uploaded":    {alice, waiting.ID, "call-1", files.ErrNotUploaded},
+		"another account": {stranger, single.ID, "call-1", files.ErrFileNotFound},
+		"malformed":       {alice, "f_x", "call-1", files.ErrFileNotFound},
+		"missing":         {alice, files.NewID(), "call-1", files.ErrFileNotFound},
+		"may only read":   {viewer, single.ID, "call-1", files.ErrForbidden},
 	} {
 		if _, err := l.claimer.Claim(l.ctx, c.caller, c.id, c.holder, nil, nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

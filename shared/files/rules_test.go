@@ -176,7 +176,7 @@ func TestCapabilities(t *testing.T) {
 	file := func(p files.Purpose) files.File {
 		return filestest.NewFile(func(f *files.File) { f.Purpose = p })
 	}
-	all := files.Capabilities{Visible: true, Download: true, Preview: true, Delete: true, Upload: true}
+	all := files.Capabilities{Visible: true, Download: true, Claim: true, Preview: true, Delete: true, Upload: true}
 	for _, c := range []struct {
 		name   string
 		caller files.Caller
@@ -185,9 +185,9 @@ func TestCapabilities(t *testing.T) {
 	}{
 		{"creator with all scopes", caller("acme", "alice", files.Scopes...), file(files.Upload), all},
 		{"creator, read only", caller("acme", "alice", files.FilesRead), file(files.Upload), files.Capabilities{Visible: true, Download: true, Preview: true}},
-		{"creator, write only", caller("acme", "alice", files.FilesWrite), file(files.Upload), files.Capabilities{Visible: true, Delete: true, Upload: true}},
+		{"creator, write only", caller("acme", "alice", files.FilesWrite), file(files.Upload), files.Capabilities{Visible: true, Claim: true, Delete: true, Upload: true}},
 		{"creator without scopes", caller("acme", "alice"), file(files.Upload), files.Capabilities{Visible: true}},
-		{"colleague", caller("acme", "bob", files.FilesRead, files.FilesWrite), file(files.Upload), files.Capabilities{Visible: true, Download: true, Preview: true}},
+		{"colleague", caller("acme", "bob", files.FilesRead, files.FilesWrite), file(files.Upload), files.Capabilities{Visible: true, Download: true, Claim: true, Preview: true}},
 		{"colleague who may delete", caller("acme", "bob", files.FilesDelete), file(files.Upload), files.Capabilities{Visible: true, Delete: true}},
 		{"same name in another account", caller("other", "alice", files.Scopes...), file(files.Upload), files.Capabilities{}},
 		{"creator of a run's upload", caller("acme", "alice", files.Scopes...), file(files.UserUpload), all},

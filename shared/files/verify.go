@@ -244,7 +244,7 @@ func typeMismatch(declared, detected string) *Reason {
 	}
 	return &Reason{
 		Code:     CodeTypeMismatch,
-		Detail:   fmt.Sprintf("The bytes look like %s, not like the declared %s. Reserve again with the type of the bytes, or with application/octet-stream.", seen, declared),
+		Detail:   fmt.Sprintf("The bytes look like %s, not like the declared %s. Send the file again with the type of its bytes, or with application/octet-stream.", seen, declared),
 		Declared: declared,
 		Detected: detected,
 	}

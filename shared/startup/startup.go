@@ -3,6 +3,7 @@
 package startup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ func Load[T any]() (T, awsenv.Env) {
 	cfg, err := settings.Load[T](os.LookupEnv)
 	env, envErr := awsenv.Load()
 	if err := errors.Join(err, envErr); err != nil {
-		fmt.Fprintf(os.Stderr, "%s can't start:\n%v\n", os.Getenv("AWS_LAMBDA_FUNCTION_NAME"), err)
+		fmt.Fprintf(os.Stderr, "%s can't start:\n%v\n", cmp.Or(os.Getenv("AWS_LAMBDA_FUNCTION_NAME"), "the function"), err)
 		os.Exit(1)
 	}
 	return cfg, env
