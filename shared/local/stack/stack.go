@@ -25,6 +25,7 @@ import (
 	"sync"
 	"time"
 
+	"claimcheck.dev/claimcheck/shared/local/calls"
 	"claimcheck.dev/claimcheck/shared/local/dynamo"
 	"claimcheck.dev/claimcheck/shared/local/lambda"
 	"claimcheck.dev/claimcheck/shared/local/queue"
@@ -60,6 +61,15 @@ type Options struct {
 	Now func() time.Time
 	// Faults breaks functions on purpose, see [lambda.Config].
 	Faults func(function string, n int) lambda.Fault
+	// Deployed, when set, takes the names of resources and the environment of the
+	// functions from a created stack.
+	Deployed *Deployed
+	// Calls, when set, receives what the functions and the presign role did at the
+	// stores, as JSON lines of [calls.Call].
+	Calls io.Writer
+	// Notify says for a new object with what delays its notification is delivered: once for
+	// each, so late, more than once and out of order as S3 may. nil delivers once and at once.
+	Notify func(key string) []time.Duration
 }
 
 // Stack is a running stack.
@@ -78,6 +88,7 @@ type Stack struct {
 	s3        *s3.Server
 	queues    *queue.Server
 	sessions  *sts.Sessions
+	calls     *calls.Recorder // nil unless asked for
 	filters   map[string]sources.Filter
 	listen    listeners
 	adminKey  string
@@ -130,12 +141,21 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.openListeners(); err != nil {
 		return err
 	}
+	hosts := template.Hosts{Queues: s.listen.queues.Addr().String(), Content: s.listen.content.Addr().String()}
 	s.template, err = template.Load(filepath.Join(s.opt.Root, "template.yaml"), template.Options{
 		Params: s.opt.Params, Region: Region, AccountID: AccountID, StackName: StackName,
-		Hosts: template.Hosts{Queues: s.listen.queues.Addr().String(), Content: s.listen.content.Addr().String()},
+		Hosts: hosts, Names: s.opt.Deployed.names(),
 	})
 	if err != nil {
 		return err
+	}
+	if s.opt.Deployed != nil {
+		if err := s.opt.Deployed.apply(s.template.Functions, hosts); err != nil {
+			return err
+		}
+	}
+	if s.opt.Calls != nil {
+		s.calls = calls.New(calls.Options{To: s.opt.Calls, Who: s.caller, Region: Region, AccountID: AccountID})
 	}
 	if err := s.check(); err != nil {
 		return err
@@ -295,6 +315,9 @@ func (s *Stack) close() error {
 		}
 	}
 	var errs []error
+	if s.calls != nil {
+		errs = append(errs, s.calls.Err())
+	}
 	if s.s3 != nil {
 		errs = append(errs, s.s3.Close())
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"claimcheck.dev/claimcheck/shared/local/calls"
 	"claimcheck.dev/claimcheck/shared/local/content"
 	"claimcheck.dev/claimcheck/shared/local/dynamo"
 	"claimcheck.dev/claimcheck/shared/local/queue"
@@ -53,7 +55,7 @@ func (s *Stack) openQueues() error {
 			return err
 		}
 	}
-	s.serve(s.listen.queues, s.queues)
+	s.serve(s.listen.queues, s.watched((*calls.Recorder).SQS, s.queues))
 	return nil
 }
 
@@ -99,7 +101,7 @@ func (s *Stack) openTables() error {
 			return fmt.Errorf("making table %s: %w", t.ID, err)
 		}
 	}
-	s.serve(s.listen.dynamo, s.dynamo)
+	s.serve(s.listen.dynamo, s.watched((*calls.Recorder).DynamoDB, s.dynamo))
 	return nil
 }
 
@@ -137,7 +139,7 @@ func (s *Stack) openSessions() error {
 			return session.SecretAccessKey, err
 		},
 	})
-	s.serve(s.listen.sts, handler)
+	s.serve(s.listen.sts, s.watched((*calls.Recorder).STS, handler))
 	return nil
 }
 
@@ -160,6 +162,7 @@ func (s *Stack) openBucket() error {
 	s.s3, err = s3.Start(context.Background(), s3.Options{
 		Dir: s.file("s3"), Bucket: b.Name, Region: Region, Lookup: s.credentials, CORS: cors,
 		OnObjectCreated: func(e s3.ObjectCreated) { s.notify(b, e) },
+		Wrap:            func(h http.Handler) http.Handler { return s.watched((*calls.Recorder).S3, h) },
 	})
 	if err != nil {
 		return err
@@ -184,12 +187,18 @@ func (s *Stack) openBucket() error {
 
 // notify sends a created object to the queues whose filter it passes.
 func (s *Stack) notify(b template.Bucket, e s3.ObjectCreated) {
+	delays := []time.Duration{-1} // the queue's own
+	if s.opt.Notify != nil {
+		delays = s.opt.Notify(e.Key)
+	}
 	for _, n := range b.Notifications {
 		if !strings.HasPrefix(e.Key, n.Prefix) || !strings.HasSuffix(e.Key, n.Suffix) {
 			continue
 		}
-		if _, err := s.queues.Send(n.Queue, string(s3.EventJSON(Region, b.Name, e)), nil, -1); err != nil {
-			s.logf("notifying %s of an object: %v", n.Queue, err)
+		for _, delay := range delays {
+			if _, err := s.queues.Send(n.Queue, string(s3.EventJSON(Region, b.Name, e)), nil, delay); err != nil {
+				s.logf("notifying %s of an object: %v", n.Queue, err)
+			}
 		}
 	}
 }
