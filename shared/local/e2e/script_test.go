@@ -78,6 +78,7 @@ func paramsOf(t *testing.T, path string) string {
 //	get VAR PATH       sets $VAR to a member of the last body, such as upload.url or files.0.id
 //	is PATH VALUE      compares a member of the last body; null and missing differ
 //	header NAME VALUE  compares a header of the last answer; VALUE - means that it isn't there
+//	take VAR NAME      sets $VAR to a header of the last answer
 //	becomes PATH VALUE URLPATH   repeats GET URLPATH until a member has the value
 //	waitfor STATUS METHOD URLPATH   repeats a request until it has the status
 //	mint VAR ACCOUNT ACTOR FLAG VALUE   makes a key with `claimcheck-local key`
@@ -91,6 +92,7 @@ var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"get":     get,
 	"is":      is,
 	"header":  header,
+	"take":    take,
 	"becomes": becomes,
 	"waitfor": waitfor,
 	"mint":    mint,
@@ -292,15 +294,24 @@ func is(ts *testscript.TestScript, neg bool, args []string) {
 
 func header(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 2, "header NAME VALUE")
-	got := "-"
-	for line := range strings.SplitSeq(ts.ReadFile("headers"), "\n") {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(name, args[0]) {
-			got = strings.TrimSpace(value)
-		}
-	}
-	if got != args[1] {
+	if got := lastHeader(ts, args[0]); got != args[1] {
 		ts.Fatalf("header %s is %q, want %q", args[0], got, args[1])
 	}
+}
+
+func take(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, neg, args, 2, "take VAR NAME")
+	ts.Setenv(args[0], lastHeader(ts, args[1]))
+}
+
+// lastHeader is a header of the last answer, - when it isn't there.
+func lastHeader(ts *testscript.TestScript, name string) string {
+	for line := range strings.SplitSeq(ts.ReadFile("headers"), "\n") {
+		if n, value, ok := strings.Cut(line, ":"); ok && strings.EqualFold(n, name) {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "-"
 }
 
 // until repeats ask until it says true.
