@@ -19,8 +19,8 @@ type listing struct {
 	mu      sync.Mutex
 	keys    map[string]bool
 	asked   []url.Values // of lists
-	broken  string // the code with which it refuses lists
-	endless bool   // lists nothing and says that there is more
+	broken  string       // the code with which it refuses lists
+	endless bool         // lists nothing and says that there is more
 }
 
 func (s *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
