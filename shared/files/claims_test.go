@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -484,4 +485,63 @@ func TestClaimVanishes(t *testing.T) {
 			t.Errorf("%s: %v, want ErrClaimNotFound", op, err)
 		}
 	}
+}
+
+// TestClaimRaces: a holder whose lease is over commits, while others claim the file, commit and release, in every order
+// of their steps. It is spent once at most, by the claim that the record names, and nobody is told otherwise.
+func TestClaimRaces(t *testing.T) {
+	t.Parallel()
+	runs := filestest.Explore(t, 4, func() ([]filestest.Actor, func() []string) {
+		l := newLife(t)
+		f := l.ready(once)
+		old := l.claim(alice, f.ID, "call-1").File.Claim
+		l.clock.Set(old.LeaseUntil)
+		l.hook(filestest.Yield)
+		var committed, wrong []string
+		commit := func(ctx context.Context, claim string) {
+			switch spent, err := l.claims.Commit(ctx, alice, claim); {
+			case err == nil && spent.State == files.Spent && spent.Claim.ID == claim:
+				committed = append(committed, claim)
+			case !errors.Is(err, files.ErrLeaseLost):
+				wrong = append(wrong, fmt.Sprintf("committing: %s, %v", spent.State, err))
+			}
+		}
+		claim := func(ctx context.Context, holder string) (string, bool) {
+			lent, err := l.claimer.Claim(ctx, alice, f.ID, holder, nil, nil)
+			var held *files.ClaimedError
+			if err != nil && !errors.As(err, &held) && !errors.Is(err, files.ErrFileSpent) {
+				wrong = append(wrong, fmt.Sprintf("%s: %v", holder, err))
+			}
+			return lent.File.Claim.ID, err == nil
+		}
+		actors := []filestest.Actor{
+			{Name: "old", Run: func(ctx context.Context) { commit(ctx, old.ID) }},
+			{Name: "new", Run: func(ctx context.Context) {
+				if id, ok := claim(ctx, "call-2"); ok {
+					commit(ctx, id)
+				}
+			}},
+			{Name: "other", Run: func(ctx context.Context) {
+				if id, ok := claim(ctx, "call-3"); ok {
+					if _, err := l.claims.Release(ctx, alice, id); err != nil {
+						wrong = append(wrong, fmt.Sprintf("releasing under a lease: %v", err))
+					}
+				}
+			}},
+		}
+		return actors, func() []string {
+			l.hook(nil)
+			s := l.records.Snapshot(t)
+			switch end := s.Files[f.ID]; {
+			case len(committed) > 1:
+				wrong = append(wrong, fmt.Sprintf("it was spent %d times", len(committed)))
+			case len(committed) == 1 && (end.State != files.Spent || end.Claim.ID != committed[0]):
+				wrong = append(wrong, fmt.Sprintf("a commit succeeded, and it is %s by another claim", end.State))
+			case len(committed) == 0 && end.State != files.Ready:
+				wrong = append(wrong, fmt.Sprintf("nobody committed, and it is %s", end.State))
+			}
+			return append(append(wrong, s.Violations()...), s.ObjectViolations(l.store.Objects())...)
+		}
+	})
+	t.Logf("%d orders", runs)
 }

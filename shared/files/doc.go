@@ -9,6 +9,9 @@
 //   - Inline stores small bodies at once
 //   - Verifier turns uploaded bytes into a sealed, readable file, or rejects them; Completer does so on request
 //   - Reader shows files, links them and resolves handles
+//   - Claimer lends single-use files to one holder at a time; Claims commits, releases and extends
+//   - Deleter deletes, Lister lists, Meter tells what is held
+//   - Sweeper ends what is due, Purger removes what ended files left, Reconciler mends what slipped through both
 //
 // Three rules hold everywhere. Every state change is one conditional write that names the state it expects, so a
 // repeat changes nothing. The clock decides expiry; deletion by the table's TTL only collects garbage. Every call

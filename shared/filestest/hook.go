@@ -5,7 +5,8 @@
 //   - Faults is a Hook that fails chosen calls, before or after they took effect, or runs something in between.
 //   - Explore runs concurrent actors under every order of their steps.
 //   - Snapshot is everything a table holds; CheckInvariants and CheckObjects hold it against the rules.
-//   - TestRecords, TestKeys and TestStage are conformance suites. They run on the types here and on the real adapters.
+//   - TestRecords, TestLifecycle, TestKeys, TestStage, TestSealedWriter and TestBytes are conformance suites. They run on
+//     the types here and on the real adapters.
 //   - Clock stands still until a test moves it.
 package filestest
 
