@@ -5,6 +5,7 @@ STATICCHECK_VERSION := v0.8.2
 GOVULNCHECK_VERSION := v1.9.0
 CFN_LINT_VERSION    := 1.58.0
 SAM_CLI_VERSION     := 1.170.0
+MINISTACK_VERSION   := 1.5.33
 
 # Where the local stack keeps its data and its port; 0 picks a free one. PARAMS are template parameters.
 DATA   ?= .local
@@ -33,7 +34,7 @@ need = command -v $(1) >/dev/null || { echo "make $@: $(1) is missing: $(2)" >&2
 need-go = $(call need,go,install Go 1.26 or newer from https://go.dev/dl)
 
 .DEFAULT_GOAL := help
-.PHONY: help run key test race build deploy lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
+.PHONY: help run key test race torture fuzz-dynamo build deploy lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -94,6 +95,18 @@ race: ## Run all tests with the race detector (needs a C compiler)
 	CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...
 	cd shared/local && CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...
 
+# Seeds run one after another on stacks of their own; a failing one is named with the command that repeats it.
+SEEDS ?= 10
+STEPS ?= 20000
+SEED  ?= 0
+torture: ## Many callers on the local stack under faults (SEEDS, STEPS, or one SEED)
+	@$(need-go)
+	cd shared/local && go run ./torture -root ../.. -seeds "$(SEEDS)" -steps "$(STEPS)" -seed "$(SEED)"
+
+fuzz-dynamo: ## Compare the local DynamoDB with dynalite (needs Node)
+	@$(need-go)
+	cd shared/local && go run ./dynamo/difftest -cache "$(CURDIR)/.local/difftest"
+
 # ---- For AWS
 
 build: ## Compile every function as shipped, into .local/build/NAME/bootstrap
@@ -112,6 +125,12 @@ deploy: $(SAM) ## sam build && sam deploy (ENV=prod for that part of samconfig.t
 	@$(need-go)
 	$(SAM) build --config-env $(ENV)
 	$(SAM) deploy --config-env $(ENV)
+
+deploy-test: $(SAM) $(EMULATOR) ## Prove without an account that it deploys: sam build, CloudFormation, roles
+	@$(need-go)
+	@$(call need,git,install git)
+	@mkdir -p .local/bin && cd shared/local && go build -o "$(CURDIR)/.local/bin/deploytest" ./deploytest
+	@.local/bin/deploytest
 
 # ---- Checks
 
@@ -165,6 +184,12 @@ $(STAMP):
 	@rm -rf .venv
 	@python3 -m venv .venv || { rm -rf .venv; echo "make: python3 cannot make a virtual environment: install the package python3-venv" >&2; exit 1; }
 	.venv/bin/pip install --quiet --disable-pip-version-check cfn-lint==$(CFN_LINT_VERSION) aws-sam-cli==$(SAM_CLI_VERSION)
+	@touch $@
+
+# The CloudFormation emulator of deploy-test; why this one stands in shared/local/deploytest.
+EMULATOR := .venv/ministack-$(MINISTACK_VERSION)
+$(EMULATOR): $(STAMP)
+	.venv/bin/pip install --quiet --disable-pip-version-check ministack==$(MINISTACK_VERSION)
 	@touch $@
 
 clean: ## Remove everything built; data and .venv stay
