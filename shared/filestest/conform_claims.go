@@ -33,6 +33,7 @@ func TestLifecycle(t *testing.T, open func(t *testing.T) Table) {
 		"records":              testRecordsOf,
 		"walk":                 testWalk,
 		"holds":                testHolds,
+		"unheld":               testUnheld,
 		"audit":                testAudit,
 		"audit of many":        testAuditMany,
 		"correct":              testCorrect,

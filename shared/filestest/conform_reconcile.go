@@ -39,7 +39,7 @@ func testRecordsOf(t *tableTest) {
 
 func testWalk(t *tableTest) {
 	want := map[string]files.File{}
-	for i := range 40 {
+	for i := range 150 { // with their holds and counters more rows than a page has
 		f := t.create(NewFile(By(fmt.Sprint("account#", i%3), "alice")))
 		var err error
 		switch i % 4 {
@@ -122,6 +122,36 @@ func testHolds(t *tableTest) {
 	t.wantErr(err, nil)
 	t.wantErr(t.Records.RestoreHold(t.ctx, ready), files.ErrStateChanged)
 	t.want(ended)
+}
+
+// testUnheld: a live file without its hold is not changed by what would have to end or move the hold.
+func testUnheld(t *tableTest) {
+	reserved, ready, claimed := t.create(NewFile(Unsized(5000))), t.ready(NewFile()), t.claimed(lease("alice", time.Minute))
+	for _, f := range []files.File{reserved, ready, claimed} {
+		t.DropHold(t, f)
+		for op, do := range map[string]func() error{
+			"End": func() error {
+				_, err := t.Records.End(t.ctx, f, files.Ending{State: files.Deleted, At: Now})
+				return err
+			},
+			"MarkReady": func() error { _, err := t.Records.MarkReady(t.ctx, f, VerifiedAs(f, 1000)); return err },
+			"Spend":     func() error { _, err := t.Records.Spend(t.ctx, f, f.Claim.ID, Now); return err },
+		} {
+			applies := op == "End" || op == "MarkReady" && f.State == files.Reserved || op == "Spend" && f.State == files.Claimed
+			if err := do(); err == nil || errors.Is(err, files.ErrStateChanged) == applies || errors.Is(err, files.ErrTryAgain) {
+				t.Errorf("%s of what is %s, unheld: %v", op, f.State, err)
+			}
+			t.want(f)
+		}
+	}
+	t.SetAccount(t, "acme", AccountUsage{})
+	t.SetActor(t, ActorID{"acme", "alice"}, ActorUsage{})
+	for _, f := range []files.File{reserved, ready, claimed} {
+		t.wantErr(t.Records.RestoreHold(t.ctx, f), nil)
+		_, err := t.Records.End(t.ctx, f, files.Ending{State: files.Deleted, At: Now})
+		t.wantErr(err, nil)
+	}
+	t.wantUsage("acme", AccountUsage{}, "alice", ActorUsage{})
 }
 
 // audit audits acme, at rest.

@@ -147,6 +147,14 @@ func (r *Records) release(id string) {
 	}
 }
 
+// held returns an error for a live file without a hold: no write ends the one without the other.
+func (r *Records) held(id string) error {
+	if _, ok := r.holds[id]; !ok {
+		return fmt.Errorf("the hold of %s is missing", id)
+	}
+	return nil
+}
+
 func (r *Records) count(h Hold, sign int64) {
 	r.moves++
 	account := r.accounts[h.Account]
@@ -243,6 +251,9 @@ func (r *Records) MarkReady(ctx context.Context, before files.File, v files.Veri
 		if !ok || f.State != files.Reserved {
 			return files.File{}, files.ErrStateChanged
 		}
+		if err := r.held(f.ID); err != nil {
+			return files.File{}, err
+		}
 		f.State = files.Ready
 		f.Sealed, f.SHA256 = v.Sealed.Object, v.Sealed.SHA256
 		f.Size, f.Charged = v.Size, v.Size
@@ -261,6 +272,11 @@ func (r *Records) End(ctx context.Context, before files.File, end files.Ending) 
 		f, ok := r.files[before.ID]
 		if !ok || f.State != before.State {
 			return files.File{}, files.ErrStateChanged
+		}
+		if f.State.Live() {
+			if err := r.held(f.ID); err != nil {
+				return files.File{}, err
+			}
 		}
 		f = ended(f, end)
 		r.files[f.ID] = f

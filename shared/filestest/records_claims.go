@@ -74,6 +74,11 @@ func (r *Records) Extend(ctx context.Context, id, claim string, until time.Time)
 // Spend implements files.LeaseRecords.
 func (r *Records) Spend(ctx context.Context, before files.File, claim string, now time.Time) (files.File, error) {
 	return locked(ctx, r, "Spend", func() (files.File, error) {
+		if f, err := r.find(before.ID); err == nil && claimedBy(claim)(f) {
+			if err := r.held(f.ID); err != nil {
+				return files.File{}, err
+			}
+		}
 		f, err := r.change(before.ID, claimedBy(claim), func(f *files.File) { *f = ended(*f, files.Ending{State: files.Spent, At: now}) })
 		if err == nil {
 			r.release(f.ID)
