@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/filestest"
@@ -196,4 +199,72 @@ func partialBatch(t *testing.T, inner dynamodb.HTTPClient, r *http.Request, most
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
 		Body: io.NopCloser(bytes.NewReader(answer)), ContentLength: int64(len(answer)), Request: r,
 	}, nil
+}
+
+// TestSpoiltLifeRows: rows and places that this package did not write are errors that say so, and end no sweep or walk as
+// if there were nothing.
+func TestSpoiltLifeRows(t *testing.T) {
+	t.Parallel()
+	e := openTable(t)
+	ctx := t.Context()
+	f := e.made(t, files.Claimed)
+	put := func(pk, sk string, attributes map[string]types.AttributeValue) {
+		t.Helper()
+		row := rowKey(pk, sk)
+		maps.Copy(row, attributes)
+		if _, err := e.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String(tableName), Item: row}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	wrong := func(what string, err error) {
+		t.Helper()
+		if err == nil || errors.Is(err, files.ErrTryAgain) || errors.Is(err, files.ErrStateChanged) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, _, err := e.table.Due(ctx, filestest.Now, filestest.Now, "no place")
+	wrong("Due from nowhere", err)
+	_, _, err = e.table.Walk(ctx, "no place")
+	wrong("Walk from nowhere", err)
+	wrong("Correct of nothing", e.table.Correct(ctx, files.Audit{Account: "acme"}))
+
+	put("sweep", "watermark", map[string]types.AttributeValue{"swept_to": text("soon")})
+	_, err = e.table.Watermark(ctx)
+	wrong("Watermark", err)
+	put("reconcile", "progress", map[string]types.AttributeValue{"phase": &types.AttributeValueMemberBOOL{Value: true}})
+	_, err = e.table.Progress(ctx)
+	wrong("Progress", err)
+	put("account#acme", "usage", map[string]types.AttributeValue{"bytes": text("many")})
+	_, err = e.table.Usage(ctx, "acme", "alice")
+	wrong("Usage", err)
+	_, err = e.table.Audit(ctx, "acme")
+	wrong("Audit of counters", err)
+	deadline := fmt.Sprintf("%012d", filestest.Now.Unix())
+	for shard := range 8 {
+		put("hold#third", deadline+"#"+files.NewID(), map[string]types.AttributeValue{
+			"due_pk": text(fmt.Sprintf("%d#%d", filestest.Now.Unix()/60, shard)), "bytes": text("many"),
+		})
+	}
+	_, _, err = e.table.Due(ctx, filestest.Now, filestest.Now, "")
+	wrong("Due", err)
+	_, err = e.table.Audit(ctx, "third")
+	wrong("Audit of holds", err)
+
+	put(f.ID, "file", map[string]types.AttributeValue{
+		"list_pk": text("files#acme"), "list_sk": text("0#" + f.ID), "state": text("claimed"), "claim_id": text("c_other"),
+		"single_use": text("yes"),
+	})
+	_, _, _, err = e.table.Claim(ctx, f.ID, leaseOf("bob"), nil, filestest.Now)
+	wrong("Claim", err)
+	_, _, _, err = e.table.Claim(ctx, f.ID, leaseOf("bob"), claimKey("k"), filestest.Now)
+	wrong("Claim by a key", err)
+	_, err = e.table.Spend(ctx, f, f.Claim.ID, filestest.Now)
+	wrong("Spend", err)
+	_, _, err = e.table.Files(ctx, "acme", files.Position{}, 10)
+	wrong("Files", err)
+	_, err = e.table.Records(ctx, []string{f.ID})
+	wrong("Records", err)
+	_, _, err = e.table.Walk(ctx, "")
+	wrong("Walk", err)
 }
