@@ -22,6 +22,7 @@ import (
 const usage = `claimcheck-local runs Claimcheck on this machine.
 
   claimcheck-local run [-root .] [-data .local] [-port 0] [-params "Name=Value …"]
+                       [-deployed FILE] [-calls FILE]
       Builds every function and starts the stack that template.yaml describes. Prints
       CLAIMCHECK_URL=… and CLAIMCHECK_KEY=… on stdout when it is ready; everything else
       goes to stderr. Ctrl-C stops it. Data stays in the folder -data.
@@ -99,6 +100,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := set.String("root", ".", "folder of the project, with template.yaml")
 	port := set.Int("port", 0, "port of the API on 127.0.0.1, 0 for a free one")
 	params := set.String("params", "", `template parameters, "Name=Value Name=Value"`)
+	deployed := set.String("deployed", "", "JSON file with the names and environments of a created stack, used instead of what the template says")
+	record := set.String("calls", "", "file that gets what the functions did at the stores, and under which permissions")
 	if err := parse(set, args, stderr); err != nil {
 		return err
 	}
@@ -106,9 +109,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := stack.Start(ctx, stack.Options{
-		Root: *root, Data: *data, Port: *port, Params: values, Log: stderr, Stdout: stdout,
-	})
+	opt := stack.Options{Root: *root, Data: *data, Port: *port, Params: values, Log: stderr, Stdout: stdout}
+	if *deployed != "" {
+		if opt.Deployed, err = stack.ReadDeployed(*deployed); err != nil {
+			return err
+		}
+	}
+	if *record != "" {
+		file, err := os.OpenFile(*record, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("opening the record of calls: %w", err)
+		}
+		defer file.Close()
+		opt.Calls = file
+	}
+	s, err := stack.Start(ctx, opt)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped while starting

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -69,7 +70,15 @@ func start(data, params string) (*running, error) {
 		return nil, err
 	}
 	defer log.Close()
-	r := &running{data: data, log: log.Name(), cmd: exec.Command(program, "run", "-root", root, "-data", data, "-params", params)}
+	args := []string{"run", "-root", root, "-data", data, "-params", params}
+	if folder := os.Getenv("CLAIMCHECK_DEPLOYED"); folder != "" {
+		more, err := deployed(folder, params)
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, more...)
+	}
+	r := &running{data: data, log: log.Name(), cmd: exec.Command(program, args...)}
 	r.cmd.Stderr = log
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -95,6 +104,23 @@ func start(data, params string) (*running, error) {
 	}
 	go io.Copy(io.Discard, out)
 	return r, nil
+}
+
+// deployed makes a stack use what `make deploy-test` read back from CloudFormation stacks: index.json in the folder names the
+// file for each set of parameters. The calls of all stacks are recorded together.
+func deployed(folder, params string) (args []string, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, "index.json"))
+	if err != nil {
+		return nil, err
+	}
+	var files map[string]string
+	if err := json.Unmarshal(text, &files); err != nil {
+		return nil, err
+	}
+	if files[params] == "" {
+		return nil, fmt.Errorf("no stack was created with the parameters %q", params)
+	}
+	return []string{"-deployed", filepath.Join(folder, files[params]), "-calls", filepath.Join(folder, "calls.ndjson")}, nil
 }
 
 // stop ends the stack as Ctrl-C does and reports what it exits with.

@@ -61,6 +61,8 @@ type Options struct {
 	Faults func(Request) Fault
 	// CORS is the bucket's cross-origin configuration; nil for none.
 	CORS *CORS
+	// Wrap stands around the whole server, to watch requests; nil for nothing.
+	Wrap func(http.Handler) http.Handler
 }
 
 // Server is a running S3.
@@ -128,8 +130,12 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("starting S3: %w", err), gateway.close(), closed(store))
 	}
 	s.url = "http://" + listener.Addr().String()
+	var handler http.Handler = newHost(o.Bucket, gateway.socket, o.CORS, s.meter, requests)
+	if o.Wrap != nil {
+		handler = o.Wrap(handler)
+	}
 	server := &http.Server{
-		Handler:           newHost(o.Bucket, gateway.socket, o.CORS, s.meter, requests),
+		Handler:           handler,
 		ReadHeaderTimeout: time.Minute,
 		ErrorLog:          log.New(discard{}, "", 0), // cut connections are part of the plan
 	}

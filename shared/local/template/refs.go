@@ -104,6 +104,9 @@ var nameProperty = map[string]string{
 
 // name is the physical name of a resource.
 func (d *document) name(r *resource) string {
+	if v := d.opt.Names[r.id]; v != "" {
+		return v
+	}
 	if n := child(r.props, nameProperty[r.kind]); n != nil {
 		if v := d.resolve(n); v != nil {
 			return v.Value

@@ -31,6 +31,9 @@ type Options struct {
 	Region, AccountID, StackName string
 	// Hosts are what references to servers resolve to.
 	Hosts Hosts
+	// Names are physical names by logical id, where a created stack has given them;
+	// they stand above names that the template gives.
+	Names map[string]string
 }
 
 // Hosts are the local servers (host:port) whose addresses a template can refer to.
