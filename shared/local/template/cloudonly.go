@@ -62,6 +62,7 @@ var CloudOnly = []CloudOnlyEntry{
 	{kindFunction + ".Events.ScheduleV2.Description", "for people"},
 	{kindFunction + ".Events.ScheduleV2.DeadLetterConfig", "a schedule calls the function directly, there is no delivery to fail"},
 	{kindFunction + ".Events.ScheduleV2.RetryPolicy", "a schedule calls the function directly, there is no delivery to fail"},
+	{kindFunction + ".Events.ScheduleV2.OmitName", "schedules of this stack meet no others"},
 	{kindFunction + ".Events.ScheduleV2.FlexibleTimeWindow", "calls come at the rate itself, which every window permits"},
 	{kindFunction + ".Events.ScheduleV2.PermissionsBoundary", "permissions are not modelled"},
 	{kindFunction + ".Events.ScheduleV2.RoleArn", "permissions are not modelled"},
