@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +19,7 @@ import (
 const AttemptTimeout = 2 * time.Second
 
 // newTransport returns the transport of all clients. With nil roots it trusts Amazon's authorities, then the system's.
-func newTransport(roots *x509.CertPool) *http.Transport {
+func newTransport(roots *x509.CertPool) http.RoundTripper {
 	dialer := &net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}
 	tr := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -34,8 +35,25 @@ func newTransport(roots *x509.CertPool) *http.Transport {
 		d := &tlsDialer{dialer: dialer, roots: amazonRoots()}
 		tr.DialTLSContext = d.dial
 	}
-	return tr
+	return keeping{tr}
 }
+
+// keeping sends requests so that their connections can be used again. The SDK closes a request's body as soon as the
+// answer is there; its WriteTo then fails, where Read would say that there is no more. The transport asks for more after it
+// has sent everything. On an instance with little CPU time the answer may come before that, and the transport would
+// take the failure for that of the connection, and drop it: the next request would pay for another handshake.
+type keeping struct{ next http.RoundTripper }
+
+func (k keeping) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r = r.WithContext(r.Context()) // a copy: the caller's is not to be changed
+		r.Body = onlyRead{r.Body}
+	}
+	return k.next.RoundTrip(r)
+}
+
+// onlyRead hides all other methods of a body.
+type onlyRead struct{ io.ReadCloser }
 
 // The authorities above the certificates of AWS services, as published on amazontrust.com: Amazon Root CA 1 to 4 and
 // Starfield Services Root Certificate Authority - G2. Reading the whole system pool costs a cold start two

@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -124,5 +126,49 @@ func TestPauseGrowsToItsBound(t *testing.T) {
 				t.Fatalf("pause(%d) = %v, %v", attempt, d, err)
 			}
 		}
+	}
+}
+
+// hurried is the body of a request as the SDK makes it, once the answer has overtaken the end of sending it.
+type hurried struct{ io.Reader }
+
+func (hurried) WriteTo(io.Writer) (int64, error) { return 0, io.EOF }
+func (hurried) Close() error                     { return nil }
+
+// TestConnectionOutlivesHurry: a request whose body was closed early leaves its connection to the next one.
+func TestConnectionOutlivesHurry(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int32
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, r.Body)
+	}))
+	srv.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	srv.Start()
+	t.Cleanup(srv.Close)
+	env, err := Parse([]string{"AWS_REGION=eu-central-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, hurried{strings.NewReader("body")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = 4
+		resp, err := env.HTTPClient(AttemptTimeout).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "body" {
+			t.Fatalf("%q, %v", body, err)
+		}
+		resp.Body.Close()
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
 	}
 }
