@@ -16,12 +16,6 @@ const (
 
 var checkShape = itemShape{keyMember: "Key", members: []expressionMember{condMember}}
 
-// action is one element of TransactItems with what it wants done.
-type action struct {
-	plan  plan
-	check bool // a ConditionCheck
-}
-
 // readActions decodes the elements of TransactItems. Each has exactly one of
 // the members in shapes.
 func readActions(o object, names []string, read func(name string, body object) error) error {
@@ -67,8 +61,8 @@ func readActions(o object, names []string, read func(name string, body object) e
 	return nil
 }
 
-func readWriteActions(o object) ([]action, error) {
-	var actions []action
+func readWriteActions(o object) ([]plan, error) {
+	var plans []plan
 	names := []string{"ConditionCheck", "Put", "Delete", "Update"}
 	err := readActions(o, names, func(name string, body object) error {
 		shapes := map[string]itemShape{"ConditionCheck": checkShape, "Put": putShape, "Delete": deleteShape, "Update": updateShape}
@@ -82,7 +76,7 @@ func readWriteActions(o object) ([]action, error) {
 		switch name {
 		case "ConditionCheck":
 			if r.input.condition == nil {
-				return invalid("1 validation error detected: Value null at 'transactItems.%d.member.conditionCheck.conditionExpression' failed to satisfy constraint: Member must not be null", len(actions)+1)
+				return invalid("1 validation error detected: Value null at 'transactItems.%d.member.conditionCheck.conditionExpression' failed to satisfy constraint: Member must not be null", len(plans)+1)
 			}
 			p = planCheck(r)
 		case "Put":
@@ -91,14 +85,14 @@ func readWriteActions(o object) ([]action, error) {
 			p = planDelete(r)
 		case "Update":
 			if r.input.update == nil {
-				return invalid("1 validation error detected: Value null at 'transactItems.%d.member.update.updateExpression' failed to satisfy constraint: Member must not be null", len(actions)+1)
+				return invalid("1 validation error detected: Value null at 'transactItems.%d.member.update.updateExpression' failed to satisfy constraint: Member must not be null", len(plans)+1)
 			}
 			p = planUpdate(r)
 		}
-		actions = append(actions, action{plan: p, check: name == "ConditionCheck"})
+		plans = append(plans, p)
 		return nil
 	})
-	return actions, err
+	return plans, err
 }
 
 func (s *Server) transactWriteItems(o object) (any, error) {
@@ -117,7 +111,7 @@ func (s *Server) transactWriteItems(o object) (any, error) {
 	if err := c.err(); err != nil {
 		return nil, err
 	}
-	actions, err := readWriteActions(o)
+	plans, err := readWriteActions(o)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +120,7 @@ func (s *Server) transactWriteItems(o object) (any, error) {
 		planned.token, planned.digest = *name, digest(o)
 	}
 	spent := newSpending(mode)
-	err = s.write(func() error { return s.transact(actions, planned, spent) })
+	err = s.write(func() error { return s.transact(plans, planned, spent) })
 	// A cancelled transaction has cost what it looked at.
 	spent.record(&s.counts)
 	if err != nil {
@@ -148,7 +142,7 @@ func digest(o object) string {
 
 // transact checks every action against the same state and then commits all of
 // them, or none. The caller holds the write lock.
-func (s *Server) transact(actions []action, planned commit, spent *spending) error {
+func (s *Server) transact(plans []plan, planned commit, spent *spending) error {
 	if planned.token != "" {
 		s.forgetTokens(s.now())
 		if seen, ok := s.tokens[planned.token]; ok {
@@ -156,26 +150,23 @@ func (s *Server) transact(actions []action, planned commit, spent *spending) err
 				return clientError("IdempotentParameterMismatchException",
 					"The request parameters do not match those of the earlier request with the same ClientRequestToken")
 			}
-			return s.repeated(actions, spent)
+			return s.repeated(plans, spent)
 		}
 	}
-	changes, err := s.resolveAll(len(actions), func(i int) (change, error) { return actions[i].plan.resolve(s) })
+	changes, err := s.resolveAll(len(plans), func(i int) (change, error) { return plans[i].resolve(s) })
 	if err != nil {
 		return err
 	}
-	reasons := make([]cancellationReason, len(actions))
+	reasons := make([]cancellationReason, len(plans))
 	cancelled := false
 	size := 0
-	for i, a := range actions {
+	for i, p := range plans {
 		c := &changes[i]
-		if reasons[i] = reasonFor(a.plan.settle(c)); reasons[i].Code != reasonNone {
+		if reasons[i] = reasonFor(p.settle(c)); reasons[i].Code != reasonNone {
 			cancelled = true
 		}
 		size += max(itemSize(c.old), itemSize(c.new))
 		spent.write(*c, 2)
-		if !a.check {
-			planned.changes = append(planned.changes, *c)
-		}
 	}
 	if cancelled {
 		return errCancelled(reasons)
@@ -183,18 +174,19 @@ func (s *Server) transact(actions []action, planned commit, spent *spending) err
 	if size > maxTransactionSize {
 		return invalid("Transaction size has exceeded the maximum allowed size of 4 MB")
 	}
+	planned.changes = changes
 	return s.commit(planned)
 }
 
 // repeated answers a transaction that its token says has been performed: it
 // costs the reading of the items.
-func (s *Server) repeated(actions []action, spent *spending) error {
-	for _, a := range actions {
-		c, err := a.plan.resolve(s)
+func (s *Server) repeated(plans []plan, spent *spending) error {
+	for _, p := range plans {
+		c, err := p.resolve(s)
 		if err != nil {
 			return err
 		}
-		spent.read(a.plan.request.table, "", itemSize(c.old), 2)
+		spent.read(p.request.table, "", itemSize(c.old), 2)
 	}
 	return nil
 }

@@ -124,6 +124,12 @@ func (s *Server) replay(l *line) error {
 		t, err := s.known(l.Record.Table)
 		if err == nil && t.stream != nil {
 			r := l.Record
+			// Share the image with the table again.
+			if key, ok := t.schema.orderingKey(r.Keys); ok {
+				if item := t.items.get(string(key)); item != nil && equal(item, r.New) {
+					r.New = item
+				}
+			}
 			t.stream.add(streamEntry{
 				seq: r.Seq, at: time.Unix(0, r.At), keys: r.Keys, old: r.Old, new: r.New, expired: r.Expired,
 			})

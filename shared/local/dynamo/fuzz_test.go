@@ -104,3 +104,25 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// Whatever it reads, the reader of the journal's items must end; and what it
+// takes must be written as it was read.
+func FuzzDocumentReader(f *testing.F) {
+	for _, src := range []string{
+		`{"a":{"S":"x\u0001\"é"},"b":{"N":"-1.5"},"c":{"B":"AAE="},"d":{"BOOL":true},"e":{"BOOL":false},"f":{"NULL":true}}`,
+		`{"l":{"L":[{"M":{}},{"L":[]},{"SS":["a","b"]},{"NS":["1","2"]},{"BS":["","AA=="]}]}}`, `{}`, `{"a"`, `{"a":{"X":"y"}}`,
+	} {
+		f.Add(src)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		var d document
+		if d.UnmarshalJSON([]byte(src)) != nil {
+			return
+		}
+		written := appendDocument(nil, d)
+		var again document
+		if err := again.UnmarshalJSON(written); err != nil || !equal(d, again) {
+			t.Errorf("%q reads as %s, which reads as %s: %v", src, written, appendDocument(nil, again), err)
+		}
+	})
+}

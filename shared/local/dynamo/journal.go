@@ -91,21 +91,6 @@ type lineState struct {
 	Trimmed map[string]int64 `json:"trimmed,omitempty"` // by table
 }
 
-// UnmarshalJSON reads wire values back from the journal.
-func (d *document) UnmarshalJSON(raw []byte) error {
-	o, err := parseBody(raw)
-	if err != nil {
-		return err
-	}
-	var dec decoder
-	a := dec.attributeMap(o)
-	if dec.err != nil {
-		return dec.err
-	}
-	*d = a.doc
-	return a.invalid
-}
-
 func encodeLine(l *line) ([]byte, error) {
 	body, err := json.Marshal(l)
 	if err != nil {

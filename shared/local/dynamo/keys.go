@@ -25,10 +25,6 @@ func (s keySchema) attributes() []keyAttribute {
 	return []keyAttribute{s.partition, s.sort}
 }
 
-func (s keySchema) has(name string) bool {
-	return name == s.partition.name || s.sort.name != "" && name == s.sort.name
-}
-
 // Ordering keys. Every table and index is one ordered list; the key of an entry
 // is
 //

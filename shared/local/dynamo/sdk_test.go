@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -274,6 +275,33 @@ func TestParallelScan(t *testing.T) {
 		}
 		if len(seen) != items {
 			t.Errorf("%d segments: %d items, want %d", segments, len(seen), items)
+		}
+	}
+}
+
+// A write costs the larger of the old and the new item.
+func TestWriteUnitsOfLargeItems(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	write := func(op, body string) any {
+		answer := must(t, s, op, strings.Replace(body, "{", `{"TableName":"hash","ReturnConsumedCapacity":"TOTAL",`, 1))
+		return answer["ConsumedCapacity"].(map[string]any)["CapacityUnits"]
+	}
+	for i, step := range []struct {
+		op, body string
+		units    float64
+	}{
+		{"PutItem", `{"Item":{"id":{"S":"a"},"x":{"S":"` + strings.Repeat("x", 1020) + `"}}}`, 1}, // 1024 bytes
+		{"PutItem", `{"Item":{"id":{"S":"a"},"x":{"S":"` + strings.Repeat("x", 1021) + `"}}}`, 2},
+		{"PutItem", `{"Item":{"id":{"S":"a"},"x":{"S":"` + strings.Repeat("x", 5000) + `"}}}`, 5},
+		{"UpdateItem", `{"Key":{"id":{"S":"a"}},"UpdateExpression":"SET y = :y","ExpressionAttributeValues":{":y":{"S":"` + strings.Repeat("y", 200) + `"}}}`, 6},
+		{"PutItem", `{"Item":{"id":{"S":"a"}}}`, 6},
+		{"PutItem", `{"Item":{"id":{"S":"a"},"x":{"S":"` + strings.Repeat("x", 3000) + `"}}}`, 3},
+		{"DeleteItem", `{"Key":{"id":{"S":"a"}}}`, 3},
+		{"DeleteItem", `{"Key":{"id":{"S":"a"}}}`, 1},
+	} {
+		if got := write(step.op, step.body); got != step.units {
+			t.Errorf("step %d: %s cost %v, want %v", i+1, step.op, got, step.units)
 		}
 	}
 }
