@@ -92,12 +92,17 @@ func (c *caller) commit() {
 		return
 	}
 	f := cl.file
+	first := time.Now()
 	before := cl.begin(func() {
 		f.tried.commits = true
 		for _, o := range f.claims {
-			if o.id == cl.id {
-				o.commitTried = true
+			if o.id != cl.id {
+				continue
 			}
+			if o.committing.IsZero() {
+				o.committing = first
+			}
+			first = o.committing
 		}
 	})
 	a := c.request(c.who, http.MethodPost, "/v1/claims/"+cl.id+"/commit", nil)
@@ -111,7 +116,7 @@ func (c *caller) commit() {
 			why = "spent a second time, after " + f.known.spent
 		case before.deleted || before.rejected:
 			why = "spent after another end"
-		case before.spent == "" && !a.start.Before(f.expires):
+		case !first.Before(f.expires): // an earlier commit, whose answer was lost, may have spent it in time
 			why = "spent after its expiry"
 		}
 		f.nowSpent(cl.id)

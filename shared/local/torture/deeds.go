@@ -246,7 +246,7 @@ func (c *caller) fetch(f *file, l linkObject, before facts) {
 			c.wrong(f, "fetch", a, "other bytes than those of the digest")
 		}
 	case a.status == 403 && !a.end.Before(l.ExpiresAt):
-	case a.status == 404 && (gone || !a.end.Before(f.expires)):
+	case a.status == 403 && (gone || !a.end.Before(f.expires)): // who may not list is not told 404
 	default:
 		c.wrong(f, "fetch", a, "the bytes are not there: "+string(a.body))
 	}

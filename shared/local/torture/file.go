@@ -63,7 +63,7 @@ type claim struct {
 	surely, possibly time.Time
 	releaseTried     bool
 	released         bool
-	commitTried      bool
+	committing       time.Time // when its first commit was sent
 }
 
 func (f *file) snapshot() facts {
@@ -266,7 +266,7 @@ func (f *file) claimAcknowledged(before facts, c *claim, id string, until time.T
 		return "claimed after its end, or though it is not single use"
 	}
 	for _, other := range f.claims {
-		if other == c || other.id == "" || !other.end.Before(a.start) || other.releaseTried || other.commitTried {
+		if other == c || other.id == "" || !other.end.Before(a.start) || other.releaseTried || !other.committing.IsZero() {
 			continue
 		}
 		same := other.who.actor == c.who.actor && other.holder == c.holder

@@ -33,7 +33,7 @@ type die struct {
 // The weather changes after so many requests, and is one of these.
 const weatherLasts = 150
 
-var weathers = []float64{0, 0.5, 1, 1, 1, 2, 5}
+var weathers = []float64{0, 0.5, 1, 1, 2, 4, 8}
 
 func newPlan(seed uint64) *plan {
 	p := &plan{}
@@ -108,7 +108,7 @@ func (p *plan) object(s3.Request) s3.Fault {
 
 // function is the fault plan of Lambda: instances that are killed.
 func (p *plan) function(string, int) lambda.Fault {
-	return roll(p, &p.lambda, 0.006, func(r *rand.Rand) lambda.Fault {
+	return roll(p, &p.lambda, 0.01, func(r *rand.Rand) lambda.Fault {
 		return []lambda.Fault{lambda.KillOnDelivery, lambda.KillBeforeAnswer, lambda.KillBeforeAnswer}[r.IntN(3)]
 	})
 }
