@@ -281,3 +281,28 @@ func TestReplayAfterTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestKilledAfterCopying: a verifier copied the bytes of a file that was deleted and purged meanwhile, and was killed
+// before it could find out. The event comes again, and the copy goes.
+func TestKilledAfterCopying(t *testing.T) {
+	t.Parallel()
+	for _, recorded := range []bool{true, false} {
+		w := newWorld(t)
+		f := w.reserve(draft(nil))
+		w.put(f.ID, pdf)
+		staged, err := w.store.Open(w.ctx, f.ID)
+		wantErr(t, err, nil)
+		if recorded {
+			_, err = w.records.End(w.ctx, f, files.Ending{State: files.Deleted, At: w.clock.Now()})
+		} else {
+			err = w.records.Undo(w.ctx, f, nil)
+		}
+		wantErr(t, err, nil)
+		_, err = w.store.Seal(w.ctx, f, staged.ETag)
+		wantErr(t, err, nil)
+		wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+		if o := w.store.Objects(); len(o.Staged)+len(o.Sealed) > 0 {
+			t.Errorf("with a record %v: %d staged and %d sealed objects are left", recorded, len(o.Staged), len(o.Sealed))
+		}
+	}
+}

@@ -43,6 +43,8 @@ type Stage interface {
 	Discard(ctx context.Context, id string) error
 	// Remove deletes a sealed object, if it exists.
 	Remove(ctx context.Context, object string) error
+	// Purge deletes everything stored for id; see Bytes.
+	Purge(ctx context.Context, id string) error
 }
 
 // VerifyRecords is what Verifier needs of the table.
@@ -86,7 +88,8 @@ type Verifier struct {
 const verifyAttempts = 4
 
 // Event handles the news that an object was staged for id, which need not be a file id. Whatever is staged for a file
-// that isn't reserved is removed. The error is nil when nothing is left to do; after any other the event must be
+// that isn't reserved is removed. Of a file that has ended or never was, copies are removed too: the verifier that was
+// told before may have been killed between copying and finding out, after the bytes were purged. The error is nil when nothing is left to do; after any other the event must be
 // delivered again.
 func (v *Verifier) Event(ctx context.Context, id string) error {
 	if !ValidID(id) {
@@ -94,10 +97,13 @@ func (v *Verifier) Event(ctx context.Context, id string) error {
 	}
 	f, err := v.Records.File(ctx, id)
 	if errors.Is(err, ErrFileNotFound) {
-		return v.Stage.Discard(ctx, id)
+		return v.Stage.Purge(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", id, err)
+	}
+	if !f.State.Live() {
+		return v.Stage.Purge(ctx, id)
 	}
 	if f.State != Reserved {
 		return v.Stage.Discard(ctx, id)
