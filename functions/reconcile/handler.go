@@ -35,7 +35,7 @@ func (h handler) report(r files.Reconciled) error {
 		Name string
 		Unit string
 	}
-	names := []metric{{"Orphans", "Count"}, {"Lost", "Count"}, {"Unheld", "Count"}, {"Drifted", "Count"}}
+	names := []metric{{"Orphans", "Count"}, {"Lost", "Count"}, {"Unheld", "Count"}, {"Drifted", "Count"}, {"Overdue", "Count"}}
 	line, err := json.Marshal(map[string]any{
 		"_aws": map[string]any{
 			"Timestamp": h.now().UnixMilli(),
@@ -43,7 +43,7 @@ func (h handler) report(r files.Reconciled) error {
 				"Namespace": namespace, "Dimensions": [][]string{{"Stack"}}, "Metrics": names,
 			}},
 		},
-		"Stack": h.stack, "Orphans": r.Orphans, "Lost": r.Lost, "Unheld": r.Unheld, "Drifted": r.Drifted,
+		"Stack": h.stack, "Orphans": r.Orphans, "Lost": r.Lost, "Unheld": r.Unheld, "Drifted": r.Drifted, "Overdue": r.Overdue,
 		"finished": r.Finished, "msg": "reconciled",
 	})
 	if err != nil {

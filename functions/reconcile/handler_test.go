@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []error{nil, broken} {
 		var out bytes.Buffer
 		h := handler{
-			reconciler: result{files.Reconciled{Orphans: 1, Lost: 2, Unheld: 3, Drifted: 4, Finished: true}, want},
+			reconciler: result{files.Reconciled{Orphans: 1, Lost: 2, Unheld: 3, Drifted: 4, Overdue: 5, Finished: true}, want},
 			stack:      "claimcheck-dev", metrics: &out, now: func() time.Time { return time.UnixMilli(1796040000123) },
 		}
 		if err := h.handle(t.Context(), event); !errors.Is(err, want) {
@@ -47,7 +47,7 @@ func TestMetrics(t *testing.T) {
 		if directive["Namespace"] != "Claimcheck" || directive["Dimensions"].([]any)[0].([]any)[0] != "Stack" || line["Stack"] != "claimcheck-dev" {
 			t.Errorf("directive %v, stack %v", directive, line["Stack"])
 		}
-		values := map[string]float64{"Orphans": 1, "Lost": 2, "Unheld": 3, "Drifted": 4}
+		values := map[string]float64{"Orphans": 1, "Lost": 2, "Unheld": 3, "Drifted": 4, "Overdue": 5}
 		for _, m := range directive["Metrics"].([]any) {
 			name := m.(map[string]any)["Name"].(string)
 			if v, ok := values[name]; !ok || line[name] != v {
