@@ -268,7 +268,7 @@ func (r *createRequest) keys(elements []keyElement, used map[string]bool) (parti
 }
 
 func (s *Server) deleteTable(o object) (any, error) {
-	return s.onNamedTable(o, func(t *table) (any, error) {
+	return s.onNamedTable(o, s.write, func(t *table) (any, error) {
 		if err := s.journal.append(&line{Drop: t.spec.Name}); err != nil {
 			return nil, internalError(err.Error())
 		}
@@ -283,13 +283,14 @@ func (s *Server) deleteTable(o object) (any, error) {
 }
 
 func (s *Server) describeTable(o object) (any, error) {
-	return s.onNamedTable(o, func(t *table) (any, error) {
+	return s.onNamedTable(o, s.read, func(t *table) (any, error) {
 		return map[string]any{"Table": s.describe(t)}, nil
 	})
 }
 
-// onNamedTable runs f under the write lock on the table that TableName names.
-func (s *Server) onNamedTable(o object, f func(*table) (any, error)) (answer any, err error) {
+// onNamedTable runs f on the table that TableName names, under the lock that
+// locked takes.
+func (s *Server) onNamedTable(o object, locked func(func() error) error, f func(*table) (any, error)) (answer any, err error) {
 	var d decoder
 	name := d.string(o, "TableName")
 	if d.err != nil {
@@ -301,7 +302,7 @@ func (s *Server) onNamedTable(o object, f func(*table) (any, error)) (answer any
 	if err := checkTableName(name); err != nil {
 		return nil, err
 	}
-	err = s.write(func() error {
+	err = locked(func() error {
 		t := s.tables[*name]
 		if t == nil {
 			return clientError("ResourceNotFoundException", "Requested resource not found: Table: %s not found", *name)

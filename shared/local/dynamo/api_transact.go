@@ -144,8 +144,9 @@ func digest(o object) string {
 // them, or none. The caller holds the write lock.
 func (s *Server) transact(plans []plan, planned commit, spent *spending) error {
 	if planned.token != "" {
-		s.forgetTokens(s.now())
-		if seen, ok := s.tokens[planned.token]; ok {
+		now := s.now()
+		s.forgetTokens(now)
+		if seen, ok := s.tokens[planned.token]; ok && seen.protects(now) {
 			if seen.digest != planned.digest {
 				return clientError("IdempotentParameterMismatchException",
 					"The request parameters do not match those of the earlier request with the same ClientRequestToken")

@@ -82,10 +82,18 @@ func sameItem(a, b document) bool {
 	return equal(a, b)
 }
 
-// forgetTokens drops tokens that no longer protect anything.
+func (t requestToken) protects(now time.Time) bool { return now.Sub(t.at) <= tokenLife }
+
+// forgetTokens drops, now and then, the tokens that no longer protect anything.
+// The SDK gives every transaction a token, so looking at all of them each time
+// would be too much.
 func (s *Server) forgetTokens(now time.Time) {
+	if now.Sub(s.forgotten) < tokenLife/10 {
+		return
+	}
+	s.forgotten = now
 	for name, t := range s.tokens {
-		if now.Sub(t.at) > tokenLife {
+		if !t.protects(now) {
 			delete(s.tokens, name)
 		}
 	}

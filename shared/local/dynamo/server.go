@@ -50,13 +50,15 @@ type Server struct {
 	// mu guards everything below. Every write holds it from checking its
 	// conditions to applying its changes, which is what makes transactions
 	// atomic and isolated.
-	mu      sync.RWMutex
-	closed  bool
-	tables  map[string]*table
-	tokens  map[string]requestToken
-	seq     int64 // sequence number of the latest stream record
-	commits int   // replayed from the journal
-	journal *journal
+	mu     sync.RWMutex
+	closed bool
+	tables map[string]*table
+	tokens map[string]requestToken
+	// forgotten is when tokens were last looked through.
+	forgotten time.Time
+	seq       int64 // sequence number of the latest stream record
+	commits   int   // replayed from the journal
+	journal   *journal
 }
 
 // Open starts a server on the data in opts.Dir. A torn last line of the journal
