@@ -103,6 +103,12 @@ torture: ## Many callers on the local stack under faults (SEEDS, STEPS, or one S
 	@$(need-go)
 	cd shared/local && go run ./torture -root ../.. -seeds "$(SEEDS)" -steps "$(STEPS)" -seed "$(SEED)"
 
+# Peak memory of the two functions for a tenth of the files and for all of them. Linux only.
+FILES ?= 100000
+bench-sweep: ## Measure sweeping and reconciling with many files (FILES)
+	@$(need-go)
+	cd shared/local && go run ./torture -root ../.. -many "$(FILES)"
+
 fuzz-dynamo: ## Compare the local DynamoDB with dynalite (needs Node)
 	@$(need-go)
 	cd shared/local && go run ./dynamo/difftest -cache "$(CURDIR)/.local/difftest"

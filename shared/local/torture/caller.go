@@ -282,8 +282,10 @@ func (c *caller) createInline() {
 	if f.single {
 		path += "&single_use=true"
 	}
+	life := c.limits.reservationTTL // the time that an inline file has to get ready
 	if ttl := c.ttl(); ttl > 0 {
 		path += fmt.Sprintf("&ttl_seconds=%d", ttl)
+		life = min(life, time.Duration(ttl)*time.Second)
 	}
 	at := &attempt{who: c.who, size: f.size, start: time.Now()}
 	c.acc.begin(at)
@@ -303,7 +305,7 @@ func (c *caller) createInline() {
 			c.wrong(f, "inline", a, "made in state "+o.State+" "+why)
 		}
 	case a.unknown():
-	case a.code == "file_expired" && !a.end.Before(a.start.Add(time.Second)): // its life was shorter than the request
+	case a.status == 410 && !a.end.Before(a.start.Truncate(time.Second).Add(life)): // shorter than the request
 	case a.code == "storage_quota_exceeded":
 		_, most := c.acc.bounds(c.who.actor, a.start, at)
 		if why := c.limits.falseLimit(most, at, a); why != "" {

@@ -154,6 +154,13 @@ func (c *caller) release() {
 		if before.ended() || !a.start.Before(f.expires) {
 			why = "released after its end"
 		}
+		f.mu.Lock()
+		for _, o := range f.claims {
+			if o.id == cl.id && o.releasedAt.IsZero() {
+				o.releasedAt = a.end
+			}
+		}
+		f.mu.Unlock()
 	case a.code == "lease_lost":
 		if !f.mayBeLost(cl) {
 			why = "nobody else claimed it"

@@ -417,7 +417,9 @@ func (c *caller) list() {
 	}
 	for id, e := range want {
 		e.f.mu.Lock()
-		missing := !seen[id] && e.f.certainlyLive(time.Now())
+		// A reservation past its time isn't listed, though the news of its bytes may yet come.
+		settled := e.before.digest != "" || time.Now().Before(e.f.uploadBy)
+		missing := !seen[id] && settled && e.f.certainlyLive(time.Now())
 		e.f.mu.Unlock()
 		if missing {
 			c.wrong(e.f, "list", answer{start: began, end: time.Now(), status: 200}, "not listed")

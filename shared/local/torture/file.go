@@ -62,7 +62,7 @@ type claim struct {
 	// surely is until when the lease certainly lasts, possibly until when it may.
 	surely, possibly time.Time
 	releaseTried     bool
-	released         bool
+	releasedAt       time.Time // when that was acknowledged
 	committing       time.Time // when its first commit was sent
 }
 
@@ -278,6 +278,14 @@ func (f *file) claimAcknowledged(before facts, c *claim, id string, until time.T
 		return "a lease that outlives its file"
 	}
 	c.id, c.surely, c.possibly = id, until, until
+	for _, other := range f.claims { // the same claim, given to its holder before
+		if other != c && other.id == id {
+			c.releaseTried, c.releasedAt, c.committing = other.releaseTried, other.releasedAt, other.committing
+			if other.surely.Before(c.surely) { // it may be shortened just now
+				c.surely = other.surely
+			}
+		}
+	}
 	return ""
 }
 
@@ -291,7 +299,7 @@ func (f *file) mayBeClaimed(c *claim, a answer) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.claims, func(o *claim) bool {
-		return o != c && o.start.Before(a.end) && a.start.Before(o.possibly) && !(o.released && o.end.Before(a.start))
+		return o != c && o.start.Before(a.end) && a.start.Before(o.possibly) && !(!o.releasedAt.IsZero() && o.releasedAt.Before(a.start))
 	})
 }
 

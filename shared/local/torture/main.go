@@ -44,9 +44,17 @@ func main() {
 	seed := flag.Uint64("seed", 0, "run this one seed")
 	steps := flag.Int("steps", 20_000, "steps of all callers together, for each seed")
 	callers := flag.Int("callers", 12, "callers at a time")
+	much := flag.Int("many", 0, "instead, measure sweeping and reconciling with so many files")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *much > 0 {
+		if err := many(ctx, *root, *much, os.Stderr); err != nil {
+			fmt.Fprintln(os.Stderr, "torture:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	list := []uint64{*seed}
 	if *seed == 0 {
 		list = nil
