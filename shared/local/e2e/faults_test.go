@@ -54,17 +54,24 @@ func (l *logBuffer) String() string {
 }
 
 // open starts it on data, which may hold an earlier one's data.
-func open(t *testing.T, data string) *inside {
+func open(t *testing.T, data string, change ...func(*stack.Options)) *inside {
 	t.Helper()
 	if err := os.CopyFS(filepath.Join(data, "functions"), os.DirFS(built)); err != nil && !os.IsExist(err) {
 		t.Fatal(err)
 	}
 	in := &inside{data: data, log: &logBuffer{}, jump: &atomic.Int64{}}
-	var err error
-	in.Stack, err = stack.Start(t.Context(), stack.Options{
+	opt := stack.Options{
 		Root: root, Data: data, Log: in.log,
 		Now: func() time.Time { return time.Now().Add(time.Duration(in.jump.Load())) },
-	})
+	}
+	for _, c := range change {
+		c(&opt)
+	}
+	if folder := os.Getenv("CLAIMCHECK_DEPLOYED"); folder != "" {
+		useDeployed(t, folder, &opt)
+	}
+	var err error
+	in.Stack, err = stack.Start(t.Context(), opt)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, in.log)
 	}

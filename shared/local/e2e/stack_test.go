@@ -9,11 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"claimcheck.dev/claimcheck/shared/local/stack"
 )
 
 // root is the project's folder, seen from this package.
@@ -72,11 +75,11 @@ func start(data, params string) (*running, error) {
 	defer log.Close()
 	args := []string{"run", "-root", root, "-data", data, "-params", params}
 	if folder := os.Getenv("CLAIMCHECK_DEPLOYED"); folder != "" {
-		more, err := deployed(folder, params)
+		file, calls, err := deployed(folder, params)
 		if err != nil {
 			return nil, err
 		}
-		args = append(args, more...)
+		args = append(args, "-deployed", file, "-calls", calls)
 	}
 	r := &running{data: data, log: log.Name(), cmd: exec.Command(program, args...)}
 	r.cmd.Stderr = log
@@ -106,21 +109,44 @@ func start(data, params string) (*running, error) {
 	return r, nil
 }
 
-// deployed makes a stack use what `make deploy-test` read back from CloudFormation stacks: index.json in the folder names the
-// file for each set of parameters. The calls of all stacks are recorded together.
-func deployed(folder, params string) (args []string, err error) {
+// deployed finds what `make deploy-test` read back from a CloudFormation stack with these parameters, and the file that
+// records the calls of all stacks.
+func deployed(folder, params string) (file, calls string, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, "index.json"))
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	var files map[string]string
 	if err := json.Unmarshal(text, &files); err != nil {
-		return nil, err
+		return "", "", err
 	}
 	if files[params] == "" {
-		return nil, fmt.Errorf("no stack was created with the parameters %q", params)
+		return "", "", fmt.Errorf("no stack was created with the parameters %q", params)
 	}
-	return []string{"-deployed", filepath.Join(folder, files[params]), "-calls", filepath.Join(folder, "calls.ndjson")}, nil
+	return filepath.Join(folder, files[params]), filepath.Join(folder, "calls.ndjson"), nil
+}
+
+// useDeployed makes a stack in this process use it.
+func useDeployed(t *testing.T, folder string, opt *stack.Options) {
+	t.Helper()
+	var params []string
+	for name, value := range opt.Params {
+		params = append(params, name+"="+value)
+	}
+	slices.Sort(params)
+	file, calls, err := deployed(folder, strings.Join(params, " "))
+	if err == nil {
+		opt.Deployed, err = stack.ReadDeployed(file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := os.OpenFile(calls, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { record.Close() }) // after the stack, which writes to it
+	opt.Calls = record
 }
 
 // stop ends the stack as Ctrl-C does and reports what it exits with.
