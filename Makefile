@@ -21,9 +21,10 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags lambda.norpc 
 LAMBDA   := GOOS=linux GOARCH=arm64
 
 MODULES := . shared/local
-LOCAL   := .local/bin/claimcheck-local
-TOOLS   := .local/tools
-SAM     := .venv/bin/sam
+LOCAL    := .local/bin/claimcheck-local
+TOOLS    := .local/tools
+SAM      := .venv/bin/sam
+EMULATOR := .venv/emulator/$(MINISTACK_VERSION)
 
 # Recipes read these from the environment, so no value is ever parsed as shell.
 export ACCOUNT ACTOR SCOPES ROLE STACK DATA PORT PARAMS
@@ -34,7 +35,7 @@ need = command -v $(1) >/dev/null || { echo "make $@: $(1) is missing: $(2)" >&2
 need-go = $(call need,go,install Go 1.26 or newer from https://go.dev/dl)
 
 .DEFAULT_GOAL := help
-.PHONY: help run key test race torture fuzz-dynamo build deploy lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
+.PHONY: help run key test race torture bench-sweep fuzz-dynamo build deploy deploy-test lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -192,10 +193,11 @@ $(STAMP):
 	.venv/bin/pip install --quiet --disable-pip-version-check cfn-lint==$(CFN_LINT_VERSION) aws-sam-cli==$(SAM_CLI_VERSION)
 	@touch $@
 
-# The CloudFormation emulator of deploy-test; why this one stands in shared/local/deploytest.
-EMULATOR := .venv/ministack-$(MINISTACK_VERSION)
+# The CloudFormation emulator of deploy-test; why this one stands in shared/local/deploytest. Apart from the SAM CLI, which
+# wants another botocore.
 $(EMULATOR): $(STAMP)
-	.venv/bin/pip install --quiet --disable-pip-version-check ministack==$(MINISTACK_VERSION)
+	@rm -rf .venv/emulator && python3 -m venv .venv/emulator
+	.venv/emulator/bin/pip install --quiet --disable-pip-version-check ministack==$(MINISTACK_VERSION)
 	@touch $@
 
 clean: ## Remove everything built; data and .venv stay
