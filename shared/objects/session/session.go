@@ -10,13 +10,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
-	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
 	"claimcheck.dev/claimcheck/shared/awsenv"
@@ -50,12 +48,7 @@ type Session struct {
 // Open returns the session of a role. Nothing is fetched before the first Retrieve. LongestURL is the longest life that
 // will be asked of a signature, at most 45 minutes to be granted in full.
 func Open(env awsenv.Env, roleARN string, longestURL time.Duration) *Session {
-	client := sts.NewFromConfig(env.Config(), func(o *sts.Options) { o.BaseEndpoint = env.BaseEndpoint("STS") })
-	provider := stscreds.NewAssumeRoleProvider(client, roleARN, func(o *stscreds.AssumeRoleOptions) {
-		o.RoleSessionName = sessionName(env.Function)
-		o.Duration = Life
-	})
-	return newSession(provider, longestURL, time.Now)
+	return newSession(newAssumer(env, roleARN), longestURL, time.Now)
 }
 
 func newSession(source aws.CredentialsProvider, longestURL time.Duration, now func() time.Time) *Session {
@@ -69,11 +62,14 @@ func newSession(source aws.CredentialsProvider, longestURL time.Duration, now fu
 	return s
 }
 
-var notInSessionName = regexp.MustCompile(`[^\w+=,.@-]`)
-
 // sessionName is what CloudTrail shows as the author of the signed requests.
 func sessionName(function string) string {
-	name := notInSessionName.ReplaceAllString(function, "-")
+	name := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_+=,.@-", c) {
+			return c
+		}
+		return '-'
+	}, function)
 	if len(name) < 2 {
 		name = "claimcheck"
 	}

@@ -271,3 +271,42 @@ func TestOpen(t *testing.T) {
 		})
 	}
 }
+
+// TestLostConnection: a connection that STS has dropped costs another attempt, not the session.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprintf(w, answer, time.Now().Add(Life).UTC().Format(time.RFC3339))
+	}))
+	defer srv.Close()
+	env, err := awsenv.Parse([]string{"AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b", "AWS_ENDPOINT_URL_STS=" + srv.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, err := Open(env, "arn:aws:iam::123456789012:role/stack-Presign-1", time.Minute).Retrieve(t.Context())
+	if err != nil || creds.SessionToken != "sessiontoken" || calls.Load() != 2 {
+		t.Errorf("%d calls, %v", calls.Load(), err)
+	}
+}
+
+// TestPlace: without another endpoint STS is asked in the function's own region.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	for region, want := range map[string]string{
+		"eu-west-1":     "https://sts.eu-west-1.amazonaws.com/",
+		"us-gov-west-1": "https://sts.us-gov-west-1.amazonaws.com/",
+		"cn-north-1":    "https://sts.cn-north-1.amazonaws.com.cn/",
+	} {
+		env, err := awsenv.Parse([]string{"AWS_REGION=" + region, "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := newAssumer(env, "arn").url; got != want {
+			t.Errorf("%s: %s, want %s", region, got, want)
+		}
+	}
+}
