@@ -31,8 +31,6 @@ func main() {
 	cfg, env := startup.Load[config]()
 	table := records.Connect(env, cfg.Table)
 	signer := objects.Connect(env, objects.Config{Bucket: cfg.Bucket, PresignRole: cfg.PresignRole, LongestURL: cfg.UploadURL})
-	startup.Warm(table.Warm, signer.Warm)
-
 	uploads := &files.Uploads{
 		Records: table,
 		Signer:  signer,
@@ -48,6 +46,7 @@ func main() {
 		Now:    time.Now,
 		NewID:  files.NewID,
 	}
+	startup.Warm(table.Warm, signer.Warm, rehearse(*uploads, table, cfg.HandlePrefix))
 	auth := &access.Authenticator{Keys: table, Now: time.Now}
 	lambda.Start(endpoint(auth, uploads, cfg.HandlePrefix).Serve)
 }

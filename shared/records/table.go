@@ -82,15 +82,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Warm opens the connection that later calls use. Meant for init, before the first request.
-func (t *Table) Warm(ctx context.Context) error {
-	_, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &t.name,
-		Key:       key("warm", "warm"), // no such row: the cheapest request there is
-	})
-	return explain("opening the connection to the table", err)
-}
-
 var (
 	_ files.Creator       = (*Table)(nil)
 	_ files.VerifyRecords = (*Table)(nil)

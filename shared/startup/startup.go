@@ -29,12 +29,17 @@ func Load[T any]() (T, awsenv.Env) {
 }
 
 // Warm runs the given steps at once before the first request, such as opening connections. A step that fails is only
-// reported: the request that needs it will try again.
+// reported: the request that needs it will try again. The last step runs on the caller's own goroutine: when main
+// calls, requests find its stack grown.
 func Warm(steps ...func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), warmFor)
 	defer cancel()
 	done := make(chan error, len(steps))
-	for _, step := range steps {
+	for i, step := range steps {
+		if i == len(steps)-1 {
+			done <- step(ctx)
+			break
+		}
 		go func() { done <- step(ctx) }()
 	}
 	for range steps {
