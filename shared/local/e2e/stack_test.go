@@ -53,7 +53,7 @@ func testMain(m *testing.M) int {
 }
 
 func buildAll() error {
-	functions := exec.Command("go", "build", "-C", root, "-o", built+"/", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc", "-ldflags=-s -w", "./functions/...")
+	functions := exec.Command("go", "build", "-C", root, "-o", built+"/", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "./functions/...")
 	functions.Env = append(os.Environ(), "CGO_ENABLED=0")
 	for _, c := range []*exec.Cmd{exec.Command("go", "build", "-o", program, ".."), functions} {
 		if out, err := c.CombinedOutput(); err != nil {

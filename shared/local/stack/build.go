@@ -57,7 +57,7 @@ func (s *Stack) build(ctx context.Context) error {
 	s.logf("building %d functions", len(s.template.Functions))
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, tool, "build", "-o", out, "-trimpath", "-buildvcs=false",
-		"-tags", "lambda.norpc", "-ldflags=-s -w", "./functions/...")
+		"-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "./functions/...")
 	cmd.Dir = s.opt.Root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Stdout, cmd.Stderr = s.log, s.log
