@@ -252,14 +252,14 @@ func functions(t *template) (p problems) {
 }
 
 func retained(t *template) (p problems) {
-	for _, kind := range []string{"AWS::DynamoDB::Table", "AWS::S3::Bucket"} {
+	for kind, deletion := range map[string]string{"AWS::DynamoDB::Table": "Retain", "AWS::S3::Bucket": "RetainExceptOnCreate"} {
 		if len(t.of(kind)) != 1 {
 			p.addf("%d resources of type %s, want 1", len(t.of(kind)), kind)
 		}
 		for _, r := range t.of(kind) {
-			for _, k := range []string{"DeletionPolicy", "UpdateReplacePolicy"} {
-				if got := str(r.Whole, k); got != "Retain" {
-					p.addf("%s: %s is %q", r.ID, k, got)
+			for k, want := range map[string]string{"DeletionPolicy": deletion, "UpdateReplacePolicy": "Retain"} {
+				if got := str(r.Whole, k); got != want {
+					p.addf("%s: %s is %q, want %q", r.ID, k, got, want)
 				}
 			}
 		}
