@@ -290,6 +290,11 @@ func TestParametersAreTheLimitsOfTheContract(t *testing.T) {
 		if str(p, "Description") == "" {
 			t.Errorf("parameter %s has no Description", name)
 		}
+		for _, k := range []string{"Default", "MinValue", "MaxValue"} {
+			if n, ok := at(p, k).(int); ok && n >= 1_000_000 {
+				t.Errorf("parameter %s: quote its %s, or a tool on the way may write it with an exponent", name, k)
+			}
+		}
 	}
 
 	// A signature is refused before the session that made it could be renewed into a longer life, and never while a
