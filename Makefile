@@ -28,7 +28,7 @@ SAM      := .venv/bin/sam
 EMULATOR := .venv/emulator/$(MINISTACK_VERSION)
 
 # Recipes read these from the environment, so no value is ever parsed as shell.
-export ACCOUNT ACTOR SCOPES ROLE STACK DATA PORT PARAMS
+export ACCOUNT ACTOR SCOPES ROLE STACK DATA PORT PARAMS URL KEY
 export SAM_CLI_TELEMETRY := 0
 
 # $(call need,COMMAND,WHAT TO DO): stops with one clear line when a command is missing.
@@ -36,7 +36,7 @@ need = command -v $(1) >/dev/null || { echo "make $@: $(1) is missing: $(2)" >&2
 need-go = $(call need,go,install Go 1.26 or newer from https://go.dev/dl)
 
 .DEFAULT_GOAL := help
-.PHONY: help run key test race torture bench-sweep fuzz-dynamo build deploy deploy-test lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
+.PHONY: help run key test race torture bench-sweep fuzz-dynamo build deploy deploy-test smoke lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,7 @@ help: ## Show this list
 	@echo '  make key ACCOUNT=acme ACTOR=ada ROLE=owner              (running local stack; DATA=… as for run)'
 	@echo '  make key ACCOUNT=acme ACTOR=bot SCOPES=files:read,files:write STACK=claimcheck'
 	@echo '  make deploy ENV=prod'
+	@echo '  make smoke STACK=claimcheck'
 
 # ---- On this machine
 
@@ -139,6 +140,17 @@ deploy-test: $(SAM) $(EMULATOR) ## Prove without an account that it deploys: sam
 	@$(call need,git,install git)
 	@mkdir -p .local/bin && cd shared/local && go build -o "$(CURDIR)/.local/bin/deploytest" ./deploytest
 	@.local/bin/deploytest
+
+# A deployed stack without KEY gets a key of its own, which ends with it.
+smoke: ## Say which facts hold where it runs (STACK; or URL and KEY; or DATA for the local stack)
+	@$(need-go)
+	@mkdir -p .local/bin && cd shared/local && go build -o "$(CURDIR)/.local/bin/smoke" ./smoke
+	@set -eu; \
+	if [ -n "$$URL" ]; then exec .local/bin/smoke -url "$$URL"; fi; \
+	if [ -z "$$STACK" ]; then exec .local/bin/smoke -data "$$DATA"; fi; \
+	if [ -n "$$KEY" ]; then exec .local/bin/smoke -stack "$$STACK"; fi; \
+	KEY=$$($(MAKE) -s --no-print-directory key ACCOUNT=smoke ACTOR=smoke ROLE=owner); export KEY; \
+	exec .local/bin/smoke -stack "$$STACK" -revoke
 
 # ---- Checks
 
