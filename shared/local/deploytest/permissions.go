@@ -16,7 +16,7 @@ import (
 
 // endToEndTests are the scripts, and the Go tests that reach what scripts cannot: late
 // events, failures, reconciling.
-const endToEndTests = "^(TestScripts|TestVerifiedOnDemand|TestSweepVerifies|TestDeleteWhileS3Fails|TestDeadLetters|TestReconcile)$"
+const endToEndTests = "^(TestScripts|TestVerifiedOnDemand|TestSweepVerifies|TestExpiredReservationsMakeRoom|TestDeleteWhileS3Fails|TestDeadLetters|TestReconcile)$"
 
 // endToEnd runs them against stacks that use what was read back.
 func (w *world) endToEnd(ctx context.Context) (string, error) {
