@@ -59,7 +59,7 @@ var open = map[string]string{
 	"${Bucket.Arn}/staging/*": "keys are made at run time",
 	"${Bucket.Arn}/files/*":   "keys are made at run time",
 	"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/lambda/${AWS::StackName}/*": "streams are made at run time",
-	"arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:key/*":                                      "AWS makes the key of tables; a boundary grants nothing",
+	"arn:${AWS::Partition}:kms:${AWS::Region}:${AWS::AccountId}:key/*":                                      "AWS makes the keys of tables and variables; the boundary alone names them",
 }
 
 func noWildcards(t *template) (p problems) {
