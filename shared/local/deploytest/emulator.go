@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -64,6 +65,8 @@ type created struct {
 	}
 }
 
+var overrides = regexp.MustCompile(`(?m)^parameter_overrides = "([^"]*)"$`)
+
 // plan is one stack to create.
 type plan struct {
 	Stack      string            `json:"stack"`
@@ -72,8 +75,8 @@ type plan struct {
 	params string
 }
 
-// plans are the stacks for the end-to-end scripts, one for each set of parameters that
-// they ask for.
+// plans are the stacks to create: one for each set of parameters that the end-to-end
+// scripts ask for, and those that samconfig.toml deploys.
 func (w *world) plans() ([]plan, error) {
 	scripts, err := filepath.Glob(filepath.Join(w.root, "shared", "local", "e2e", "testdata", "*.txt"))
 	if err != nil || len(scripts) == 0 {
@@ -89,6 +92,13 @@ func (w *world) plans() ([]plan, error) {
 		if params, ok := strings.CutPrefix(first, "# params: "); ok {
 			sets[params] = true
 		}
+	}
+	config, err := os.ReadFile(filepath.Join(w.root, "samconfig.toml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range overrides.FindAllStringSubmatch(string(config), -1) {
+		sets[found[1]] = true
 	}
 	var out []plan
 	for _, params := range slices.Sorted(maps.Keys(sets)) {

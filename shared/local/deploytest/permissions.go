@@ -49,7 +49,7 @@ func (w *world) permissions(context.Context) (string, error) {
 		v.judge(c)
 	}
 	return fmt.Sprintf("%d kinds of call by %d functions and roles; %d permissions used, %d for what scripts cannot make happen",
-		len(made), len(v.callers), v.used(), len(exceptions)), v.err()
+		len(made), len(v.callers), v.used(), len(exceptions)), v.err(exceptions)
 }
 
 func readCalls(path string) ([]calls.Call, error) {
@@ -182,7 +182,7 @@ func (v *verdict) used() (n int) {
 
 // err is what is wrong: calls that are not allowed, permissions that nothing used, and
 // exceptions for what no role has.
-func (v *verdict) err() error {
+func (v *verdict) err(exceptions map[string]string) error {
 	needless := map[string]bool{}
 	for name := range exceptions {
 		needless[name] = true
