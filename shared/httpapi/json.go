@@ -117,9 +117,6 @@ func (o *Object) take(name string) (json.RawMessage, bool) {
 // Has reports whether the member was sent.
 func (o *Object) Has(name string) bool { _, ok := o.members[name]; return ok }
 
-// Bad records a problem with a member.
-func (o *Object) Bad(name, message string) { o.bad.Add(name, message) }
-
 // Err returns every problem found, members that nobody took included, or nil.
 func (o *Object) Err() error {
 	for _, name := range o.order {
@@ -145,12 +142,25 @@ func (o *Object) String(name string) string {
 
 // Required is String for a member that must be sent.
 func (o *Object) Required(name string) string {
-	if !o.Has(name) {
-		o.taken[name] = true
-		o.bad.Add(name, "is required")
+	if o.missing(name) {
 		return ""
 	}
 	return o.String(name)
+}
+
+// missing reports, and records, that a member that must be sent wasn't, or is null.
+func (o *Object) missing(name string) bool {
+	raw, sent := o.members[name]
+	switch {
+	case !sent:
+		o.bad.Add(name, "is required")
+	case string(raw) == "null":
+		o.bad.Add(name, "is required and must not be null")
+	default:
+		return false
+	}
+	o.taken[name] = true
+	return true
 }
 
 // Optional is String for a member that, when sent, must not be empty.
@@ -301,14 +311,13 @@ func (o *Object) StringMap(name string) map[string]string {
 
 // Raw returns a member that is an object, as it was sent; nil, with the problem recorded, when it isn't there.
 func (o *Object) Raw(name string) json.RawMessage {
-	raw, ok := o.take(name)
-	switch {
-	case !o.Has(name):
-		o.bad.Add(name, "is required")
-	case ok && raw[0] != '{':
-		o.bad.Add(name, "must be an object")
-	case ok:
-		return raw
+	if o.missing(name) {
+		return nil
 	}
-	return nil
+	raw, _ := o.take(name)
+	if raw[0] != '{' {
+		o.bad.Add(name, "must be an object")
+		return nil
+	}
+	return raw
 }
