@@ -39,9 +39,10 @@ func (r *Request) Header(name string) string { return r.event.Headers[name] }
 
 func (r *Request) id() string { return r.event.RequestContext.RequestID }
 
-// parseQuery reads the raw query string: API Gateway's own map joins repeated parameters with commas.
+// parseQuery reads the raw query string: API Gateway's own map joins repeated parameters with commas. A semicolon is a
+// character like others, as URLs have it today; net/url refuses it because it once separated parameters.
 func (r *Request) parseQuery(known []string) error {
-	q, err := url.ParseQuery(r.event.RawQueryString)
+	q, err := url.ParseQuery(strings.ReplaceAll(r.event.RawQueryString, ";", "%3B"))
 	if err != nil {
 		return files.Invalid("query", "is not a valid query string")
 	}

@@ -26,7 +26,9 @@ func TestQueries(t *testing.T) {
 		"z=1&colour=2&filename=1":        {"colour: is not a parameter of this route", "z: is not a parameter of this route"},
 		"filename=%zz":                   {"query: is not a valid query string"},
 		"filename=%":                     {"query: is not a valid query string"},
-		"filename=a;b":                   {"query: is not a valid query string"},
+		"filename=a;b&ttl_seconds=5":     nil,
+		"ttl_seconds=5;filename=a":       nil,
+		"colour;red":                     {"colour;red: is not a parameter of this route"},
 		"filename=%ff.txt":               {"filename: must be UTF-8, percent-encoded"},
 		"%ff=1":                          {"\uFFFD: is not a parameter of this route"},
 		strings.Repeat("q", 200) + "=1":  {strings.Repeat("q", 100) + "…: is not a parameter of this route"},
@@ -41,11 +43,11 @@ func TestQueries(t *testing.T) {
 
 func TestQueryValues(t *testing.T) {
 	t.Parallel()
-	r := &Request{event: Event{RawQueryString: "name=a+b%2B%26.txt&empty=&bare&n=007&neg=-5&half=1.5&huge=99999999999999999999&plus=%2B5&space=+5&hex=0x10&yes=true&no=false&one=1&TRUE=TRUE"}}
-	if err := r.parseQuery(strings.Split("name empty bare n neg half huge plus space hex yes no one TRUE", " ")); err != nil {
+	r := &Request{event: Event{RawQueryString: "name=a+b%2B%26.txt&empty=&bare&n=007&neg=-5&half=1.5&huge=99999999999999999999&plus=%2B5&space=+5&hex=0x10&yes=true&no=false&one=1&TRUE=TRUE&type=text/plain;charset=utf-8"}}
+	if err := r.parseQuery(strings.Split("name empty bare n neg half huge plus space hex yes no one TRUE type", " ")); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"name": "a b+&.txt", "empty": "", "bare": ""} {
+	for name, want := range map[string]string{"name": "a b+&.txt", "empty": "", "bare": "", "type": "text/plain;charset=utf-8"} {
 		if got, given := r.Query(name); got != want || !given {
 			t.Errorf("%s: got %q, %v", name, got, given)
 		}
