@@ -28,9 +28,6 @@ type Request struct {
 // Method is the HTTP method, in upper case.
 func (r *Request) Method() string { return r.event.RequestContext.HTTP.Method }
 
-// Path is the path as the client sent it.
-func (r *Request) Path() string { return r.event.RawPath }
-
 // PathID is the {id} of the route.
 func (r *Request) PathID() string { return r.event.PathParameters["id"] }
 
