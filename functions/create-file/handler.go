@@ -47,6 +47,7 @@ func decode(r *httpapi.Request) (files.Draft, []byte, error) {
 	case given && contentType == "":
 		bad.Add("content_type", "must not be empty; leave it out instead")
 	case given:
+		contentType = plusAsSent(contentType)
 	case sent == "" || sent == "application/x-www-form-urlencoded": // curl's default says nothing about the file
 		contentType = mediatype.OctetStream
 	default:
@@ -70,6 +71,17 @@ func decode(r *httpapi.Request) (files.Draft, []byte, error) {
 	}
 	draft.SHA256, err = checkDigest(r.Header("repr-digest"), sent, body, exact)
 	return draft, body, err
+}
+
+// plusAsSent undoes for the type and subtype what a query does to a plus sign that isn't percent-encoded, as in
+// content_type=image/svg+xml: it means a space, which neither of them can hold.
+func plusAsSent(contentType string) string {
+	base, parameters, found := strings.Cut(contentType, ";")
+	base = strings.ReplaceAll(strings.Trim(base, " "), " ", "+")
+	if !found {
+		return base
+	}
+	return base + ";" + parameters
 }
 
 // checkDigest compares the body with the sha-256 of a Repr-Digest header (RFC 9530) and returns that digest as hex, ""
@@ -102,16 +114,17 @@ func textLike(t string) bool {
 }
 
 // parseReprDigest returns the sha-256 member of a Repr-Digest header as hex; other algorithms are passed over. As in any
-// dictionary of RFC 8941 the last of repeated members counts, and padding may be missing.
+// dictionary of RFC 8941 the last of repeated members counts, and padding may be missing. Spaces around the equals sign
+// are no dictionary, but still a digest that somebody wants compared.
 func parseReprDigest(header string) (digest string, err error) {
 	bad := files.Invalid("Repr-Digest", "must be sha-256=:<base64 of the digest>:")
 	for member := range strings.SplitSeq(header, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(member), "=")
-		if !strings.EqualFold(name, "sha-256") {
+		if !strings.EqualFold(strings.TrimSpace(name), "sha-256") {
 			continue
 		}
 		value, _, _ = strings.Cut(value, ";") // parameters carry nothing here
-		inner, isBytes := strings.CutPrefix(value, ":")
+		inner, isBytes := strings.CutPrefix(strings.TrimSpace(value), ":")
 		inner, closed := strings.CutSuffix(inner, ":")
 		raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(inner, "="))
 		if !ok || !isBytes || !closed || err != nil || len(raw) != sha256.Size {

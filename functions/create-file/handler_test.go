@@ -164,6 +164,26 @@ func TestTextIsStoredWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
+// A type may stand in a query as people write it, without percent-encoding.
+func TestTypesInQueries(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"text/plain;charset=utf-8":         "text/plain;charset=utf-8",
+		"text/plain;%20charset=utf-8":      "text/plain; charset=utf-8",
+		"text/plain;+charset=utf-8":        "text/plain; charset=utf-8",
+		"image/svg+xml":                    "image/svg+xml",
+		"image/svg%2Bxml;charset=utf-8":    "image/svg+xml;charset=utf-8",
+		"application/ld+json;+profile=a+b": "",
+		"application/+json":                "",
+		"text+plain":                       "",
+	} {
+		got, _, typ := serve(t, query("filename=a&content_type="+typed), binary([]byte("<svg/>")))
+		if typ != want || want == "" && got != "400 invalid_request" {
+			t.Errorf("%s: got %s %q, want %q", typed, got, typ, want)
+		}
+	}
+}
+
 func TestReprDigests(t *testing.T) {
 	t.Parallel()
 	const abc, hex = "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -175,17 +195,18 @@ func TestReprDigests(t *testing.T) {
 		"SHA-256=:" + abc + ":":                 hex,
 		" sha-512=:AAAA:,sha-256=:" + abc + ":": hex,
 		"sha-256=:" + abc + ":;p=1, md5=:AAAA:": hex,
-		"sha-256=:" + strings.TrimRight(abc, "=") + ":": hex,
-		"sha-256=:" + zero + ":, sha-256=:" + abc + ":": hex,
-		"sha-256":                     "bad",
-		"sha-256=":                    "bad",
-		"sha-256=" + abc:              "bad",
-		"sha-256=:" + abc:             "bad",
-		"sha-256=::":                  "bad",
-		"sha-256=:" + hex + ":":       "bad",
-		"sha-256=:!!!!:":              "bad",
-		"sha-256=:" + abc + abc + ":": "bad",
-		"sha-256=\"" + abc + "\"":     "bad",
+		"sha-256=:" + strings.TrimRight(abc, "=") + ":":    hex,
+		"sha-256=:" + zero + ":, sha-256=:" + abc + ":":    hex,
+		"sha-256 = :" + abc + ": ;p=1":                     hex,
+		"sha-256":                                          "bad",
+		"sha-256=":                                         "bad",
+		"sha-256=" + abc:                                   "bad",
+		"sha-256=:" + abc:                                  "bad",
+		"sha-256=::":                                       "bad",
+		"sha-256=:" + hex + ":":                            "bad",
+		"sha-256=:!!!!:":                                   "bad",
+		"sha-256=:" + abc + abc + ":":                      "bad",
+		"sha-256=\"" + abc + "\"":                          "bad",
 		"sha-256=:" + zero + ":, sha-256=:nothing at all:": "bad",
 	} {
 		got, err := parseReprDigest(header)
