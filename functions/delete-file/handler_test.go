@@ -81,6 +81,12 @@ func TestAnswers(t *testing.T) {
 	suiteWith(files.FilesRead).Run(t, map[string]functiontest.Case{
 		"may-not-write": {Setup: func(t *testing.T, f *fakes) { f.Ready(t) }},
 	})
+	t.Run("may-not-write, missing", func(t *testing.T) { // answered like an existing one
+		t.Parallel()
+		f := functiontest.New(t)
+		ev := functiontest.Event(t, "delete-file")
+		functiontest.Golden(t, "may-not-write", ev, f.Serve(t, endpoint(f.Auth(t, files.FilesRead), f.Deleter()), ev))
+	})
 	suiteWith(files.FilesDelete).Run(t, map[string]functiontest.Case{
 		"records-are-away": {Setup: func(t *testing.T, f *fakes) {
 			f.Ready(t)

@@ -79,8 +79,12 @@ type Deleter struct {
 }
 
 // Delete ends id as deleted, whatever its state, and removes its bytes. A repeat succeeds. Without the right to delete
-// it is ErrForbidden, for a file that c can't see ErrFileNotFound.
+// it is ErrForbidden, for a file that c can't see ErrFileNotFound. Who may delete nothing at all learns from neither
+// whether there is such a file.
 func (d *Deleter) Delete(ctx context.Context, c Caller, id string) error {
+	if !c.Has(FilesDelete) && !c.Has(FilesWrite) {
+		return ErrForbidden
+	}
 	for range verifyAttempts {
 		f, err := visible(ctx, d.Records, c, id)
 		if err != nil {
