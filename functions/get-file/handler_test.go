@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,7 @@ func TestAnswers(t *testing.T) {
 			f.Reserve(t, func(file *files.File) { file.Size, file.Metadata, file.SingleUse = files.SizeUnknown, nil, true })
 		}},
 		"rejected":       {Setup: func(t *testing.T, f *fakes) { f.Verified(t, make([]byte, len(functiontest.PDF))) }},
+		"rejected-known": {Setup: func(t *testing.T, f *fakes) { f.Verified(t, []byte("GIF89a"+strings.Repeat("\x00", 42))) }},
 		"upload-expired": {Setup: func(t *testing.T, f *fakes) { f.Reserve(t); f.Clock.Advance(time.Hour) }},
 		"last-moment":    {Setup: func(t *testing.T, f *fakes) { f.Ready(t); f.Clock.Advance(24*time.Hour - 1) }},
 		"file-expired":   {Setup: func(t *testing.T, f *fakes) { f.Ready(t); f.Clock.Advance(24 * time.Hour) }},

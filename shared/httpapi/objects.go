@@ -45,7 +45,7 @@ func NewFileObject(prefix string, f files.File, now time.Time) FileObject {
 		Purpose:      f.Purpose,
 		Filename:     f.Filename,
 		ContentType:  f.ContentType,
-		DetectedType: nullable(f.DetectedType),
+		DetectedType: nullable(detectedType(f)),
 		SizeBytes:    knownSize(f.Size),
 		SHA256:       nullable(f.SHA256),
 		SingleUse:    f.SingleUse,
@@ -163,6 +163,14 @@ func reasonObject(r *files.Reason) *ReasonObject {
 		return nil
 	}
 	return &ReasonObject{Code: r.Code, Detail: r.Detail, Declared: nullable(r.Declared), Detected: nullable(r.Detected)}
+}
+
+// detectedType is what the bytes of f say, or "". Of rejected bytes only the reason tells.
+func detectedType(f files.File) string {
+	if f.DetectedType == "" && f.Reason != nil {
+		return f.Reason.Detected
+	}
+	return f.DetectedType
 }
 
 // nullable shows an unknown value as null.
