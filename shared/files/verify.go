@@ -89,8 +89,8 @@ const verifyAttempts = 4
 
 // Event handles the news that an object was staged for id, which need not be a file id. Whatever is staged for a file
 // that isn't reserved is removed. Of a file that has ended or never was, copies are removed too: the verifier that was
-// told before may have been killed between copying and finding out, after the bytes were purged. The error is nil when nothing is left to do; after any other the event must be
-// delivered again.
+// told before may have been killed between copying and finding out, after the bytes were purged. The error is nil when
+// nothing is left to do; after any other the event must be delivered again.
 func (v *Verifier) Event(ctx context.Context, id string) error {
 	if !ValidID(id) {
 		return v.Stage.Discard(ctx, id)
