@@ -267,9 +267,9 @@ func TestAccessLogHoldsNoSecret(t *testing.T) {
 	if err := json.Unmarshal([]byte(format), &fields); err != nil || strings.Contains(format, "\n") {
 		t.Fatalf("the access log format must be JSON on one line: %v", err)
 	}
-	// Everything API Gateway can log is a secret until listed here: it knows the query string, headers and claims.
+	// Everything API Gateway can log is a secret until listed here: it knows the query string, headers, claims and the path.
 	allowed := map[string]bool{
-		"requestId": true, "requestTime": true, "identity.sourceIp": true, "httpMethod": true, "routeKey": true, "path": true, "status": true,
+		"requestId": true, "requestTime": true, "identity.sourceIp": true, "httpMethod": true, "routeKey": true, "status": true,
 		"responseLength": true, "responseLatency": true, "integrationLatency": true, "integrationStatus": true, "error.message": true,
 	}
 	for name, v := range fields {

@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -109,9 +110,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Method, quotePath(r.URL.EscapedPath()), lw.status, lw.bytes, time.Since(began).Round(100*time.Microsecond), key)
 }
 
-// quotePath keeps control characters out of the log.
+// wholeKey is a key sent where its id belongs.
+var wholeKey = regexp.MustCompile(`ck_[a-z0-9]+_[a-z0-9]+`)
+
+// quotePath keeps control characters and keys out of the log.
 func quotePath(path string) string {
-	q := strconv.QuoteToASCII(path)
+	q := strconv.QuoteToASCII(wholeKey.ReplaceAllLiteralString(path, "ck_..."))
 	return q[1 : len(q)-1]
 }
 

@@ -375,8 +375,8 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// TestLogHasNoQuery: a query string can be a secret.
-func TestLogHasNoQuery(t *testing.T) {
+// TestLogHasNoSecret: a query string can be one, and so can the path when somebody puts a key where its id belongs.
+func TestLogHasNoSecret(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	f := &function{}
@@ -386,6 +386,11 @@ func TestLogHasNoQuery(t *testing.T) {
 	}
 	g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/a/b%0Ac?token=secret", nil))
 	if line := log.String(); strings.Contains(line, "secret") || !strings.HasPrefix(line, "[api] GET /a/b%0Ac 204 ") || strings.Count(line, "\n") != 1 {
+		t.Errorf("the log line is %q", line)
+	}
+	log.Reset()
+	g.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/a/ck_0123456789abcdef_secret", nil))
+	if line := log.String(); strings.Contains(line, "secret") || !strings.HasPrefix(line, "[api] GET /a/ck_... 204 ") {
 		t.Errorf("the log line is %q", line)
 	}
 }
