@@ -56,14 +56,14 @@ func TestFunctionsStartWithWhatIsDeclared(t *testing.T) {
 // isn't linked again.
 func buildFunctions(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join(root, ".local", "build", "conventions"))
+	dir, err := filepath.Abs(filepath.Join(root, ".local", "build", "host"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "-o", dir+"/", "./functions/...")
+	build := exec.Command("go", append(append([]string{"build"}, shippedFlags(t)...), "-o", dir+"/", "./functions/...")...)
 	build.Dir = root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

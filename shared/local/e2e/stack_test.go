@@ -43,7 +43,11 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program, built = filepath.Join(dir, "claimcheck-local"), filepath.Join(dir, "functions")
+	program = filepath.Join(dir, "claimcheck-local")
+	if built, err = filepath.Abs(filepath.Join(root, ".local", "build", "host")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	if err := buildAll(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -53,8 +57,10 @@ func testMain(m *testing.M) int {
 }
 
 func buildAll() error {
-	functions := exec.Command("go", "build", "-C", root, "-o", built+"/", "-trimpath", "-buildvcs=false", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "./functions/...")
-	functions.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if err := os.MkdirAll(built, 0o777); err != nil {
+		return err
+	}
+	functions := stack.BuildCommand(context.Background(), "go", root, built)
 	for _, c := range []*exec.Cmd{exec.Command("go", "build", "-o", program, ".."), functions} {
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", c, err, out)

@@ -43,6 +43,19 @@ func (s *Stack) check() error {
 	return nil
 }
 
+// BuildFlags are those by which functions ship: GO_BUILD in the Makefile, to which shared/conventions holds them.
+var BuildFlags = []string{"-trimpath", "-buildvcs=false", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w"}
+
+// BuildCommand is the command, run with the given go tool, that compiles every function of the project at root for
+// this machine into the folder out. What is up to date there is left alone.
+func BuildCommand(ctx context.Context, tool, root, out string) *exec.Cmd {
+	args := append([]string{"build", "-o", out + string(filepath.Separator)}, BuildFlags...)
+	cmd := exec.CommandContext(ctx, tool, append(args, "./functions/...")...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return cmd
+}
+
 // build compiles every function with one command: the source and the flags that
 // ship, for this machine.
 func (s *Stack) build(ctx context.Context) error {
@@ -50,16 +63,13 @@ func (s *Stack) build(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the go command is not in PATH: install Go from https://go.dev/dl/")
 	}
-	out := s.file("functions") + string(filepath.Separator)
+	out := s.file("functions")
 	if err := os.MkdirAll(out, 0o700); err != nil {
 		return fmt.Errorf("making the folder for built functions: %w", err)
 	}
 	s.logf("building %d functions", len(s.template.Functions))
 	began := time.Now()
-	cmd := exec.CommandContext(ctx, tool, "build", "-o", out, "-trimpath", "-buildvcs=false",
-		"-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w", "./functions/...")
-	cmd.Dir = s.opt.Root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd := BuildCommand(ctx, tool, s.opt.Root, out)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
