@@ -20,8 +20,8 @@
 // Two indexes: by-account (`list_pk`, `list_sk`) lists files and keys, newest first; by-expiry (`due_pk`, `sk`) finds
 // the holds that end in a given minute. `ttl` removes what nobody will ask for again, and decides nothing.
 //
-// Every transaction carries a random token, as its ClientRequestToken and as the attribute `write` of the file it
-// changes. When a reply is lost, the repeat finds its own token in the row and knows that it has succeeded.
+// Every transaction carries a random token as the attribute `write` of the file it changes. When a reply is lost, the
+// repeat finds its own token in the row and knows that it has succeeded.
 package records
 
 import (

@@ -23,7 +23,7 @@ const (
 	longPause  = 400 * time.Millisecond
 )
 
-const tokenLength = 26 // characters of [a-z0-9]; a ClientRequestToken may have 36
+const tokenLength = 26 // characters of [a-z0-9] in a random token; DynamoDB takes 36
 
 // transaction is one all-or-nothing write under construction. Every row may occur once.
 type transaction struct {
@@ -136,6 +136,10 @@ func wrote(row item, token string) bool {
 
 // commit tries x until it succeeds (nil, nil), a condition fails for good (a refusal), or the attempts are over: then
 // the error wraps files.ErrTryAgain, and x may have taken effect or not.
+//
+// Every attempt has a ClientRequestToken of its own, which the SDK's repeats within it share. DynamoDB may want the
+// request of a token again byte for byte, and the SDK writes maps in another order each time
+// (https://github.com/aws/aws-sdk-go-v2/issues/3131). An earlier attempt that took effect is known by its conditions.
 func (t *Table) commit(ctx context.Context, x *transaction) (refusal, error) {
 	var last error
 	for n := range attempts {
@@ -144,14 +148,14 @@ func (t *Table) commit(ctx context.Context, x *transaction) (refusal, error) {
 		}
 		_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 			TransactItems:      x.items,
-			ClientRequestToken: &x.token,
+			ClientRequestToken: aws.String(files.RandomText(tokenLength)),
 		})
 		var canceled *types.TransactionCanceledException
 		var running *types.TransactionInProgressException
 		switch {
 		case err == nil:
 			return nil, nil
-		case errors.As(err, &running): // our own earlier attempt, whose reply was lost
+		case errors.As(err, &running): // an earlier request of this attempt, whose reply was lost
 		case !errors.As(err, &canceled):
 			return nil, err
 		default:
