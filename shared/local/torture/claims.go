@@ -66,7 +66,7 @@ func (c *caller) claimed(f *file, cl *claim, before facts, a answer) {
 	c.wrong(f, "claim", a, f.claimAcknowledged(before, cl, got.Claim, got.Until, a))
 	c.held = append(c.held, cl)
 	if c.chance(30) {
-		c.fetch(f, got.Link, f.snapshot())
+		c.fetch(f, got.Link)
 	}
 }
 
@@ -78,7 +78,7 @@ func (c *caller) mineClaim() *claim {
 	return c.held[len(c.held)-1-c.rng.IntN(min(len(c.held), 5))]
 }
 
-// end tells the model that a claim is about to be ended, and returns what is known before.
+// begin tells the model what is about to be done with a claim, and returns what is known before.
 func (cl *claim) begin(change func()) facts {
 	cl.file.mu.Lock()
 	defer cl.file.mu.Unlock()

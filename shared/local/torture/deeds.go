@@ -29,7 +29,7 @@ func (c *caller) fileAnswer(f *file, doing string, before facts, a answer, ok in
 	}
 }
 
-// begin tells the model what is about to be sent.
+// beginPut tells the model what is about to be sent.
 func (f *file) beginPut(body []byte) (target string, ends time.Time, headers map[string]string, before facts, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,7 +212,7 @@ func (c *caller) link() {
 		return
 	}
 	c.linked(f, "link", before, a, l)
-	c.fetch(f, l, f.snapshot())
+	c.fetch(f, l)
 }
 
 // linked checks a link that was given out.
@@ -234,7 +234,7 @@ func (c *caller) linked(f *file, doing string, before facts, a answer, l linkObj
 }
 
 // fetch reads a link: the bytes are exactly those of the digest, and are there unless the file may have ended.
-func (c *caller) fetch(f *file, l linkObject, before facts) {
+func (c *caller) fetch(f *file, l linkObject) {
 	a := c.send(http.MethodGet, l.URL, nil)
 	f.mu.Lock()
 	gone := f.tried.deleted || f.tried.commits
@@ -272,7 +272,7 @@ func (c *caller) content() {
 	if known != "" && l.SHA256 != known || f.single || before.ended() {
 		c.wrong(f, "content", a, "redirected to "+l.SHA256)
 	}
-	c.fetch(f, l, before)
+	c.fetch(f, l)
 }
 
 // resolve asks for several handles at once; all must be readable, or one is named.
@@ -350,7 +350,6 @@ func (c *caller) remove() {
 	}
 	f.mu.Lock()
 	f.tried.deleted = true
-	before := f.known
 	f.mu.Unlock()
 	a := c.request(c.who, http.MethodDelete, "/v1/files/"+f.id, nil)
 	switch {
@@ -362,7 +361,6 @@ func (c *caller) remove() {
 	default:
 		c.wrong(f, "DELETE", a, "not 204")
 	}
-	_ = before
 }
 
 // list reads all pages: nothing in it has ended, and nothing is missing.

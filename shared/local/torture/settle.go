@@ -104,11 +104,11 @@ func (w *world) unread() int {
 
 // settled is what was found after a run came to rest.
 type settled struct {
-	deadLetters, orphans int
+	deadLetters int // that had to be sent back
 }
 
 // settle ends all faults, lets the stack come to rest and checks what it holds: first with files alive, then when all
-// have ended, at last after a restart.
+// have ended.
 func (w *world) settle(ctx context.Context) (out settled, err error) {
 	w.plan.heal()
 	w.later() // what was late arrives
@@ -151,8 +151,7 @@ func (w *world) quiet(ctx context.Context, out *settled) error {
 	return nil
 }
 
-// check reports broken invariants of a picture. Copies that no record names are left to the hourly reconcile when they
-// come from a verifier that was killed; any other object is reported.
+// check reports broken invariants of a picture.
 func (w *world) check(when string, p *picture) {
 	bad := p.ledger()
 	more, orphans := p.bytesAtRest(time.Now())
@@ -223,7 +222,7 @@ func (w *world) readAll() {
 				c.wrong(f, "link", a, "with no fault left")
 			case a.status == 201 && a.into(&l) == nil:
 				c.linked(f, "link", before, a, l)
-				c.fetch(f, l, before)
+				c.fetch(f, l)
 			default:
 				c.wrong(f, "link", a, f.refused(before, a))
 			}
@@ -231,18 +230,22 @@ func (w *world) readAll() {
 	}
 }
 
-// endAll ends every file, half by request and half by the clock, and checks that nothing is left.
+// soon is how long endAll waits for the clock to end a file.
+const soon = 6 * time.Second
+
+// endAll ends every file, by the clock what ends soon and by request the rest, and checks that nothing is left.
 func (w *world) endAll(ctx context.Context, out *settled) error {
 	p, err := look(ctx, w.stack, w.data)
 	if err != nil {
 		return err
 	}
-	end, n := time.Now(), 0
+	end := time.Now()
 	for id, r := range p.files {
 		if !r.live() {
 			continue
 		}
-		if n++; n%2 == 0 {
+		expires := time.Unix(r.int("expires_at"), 0)
+		if time.Until(expires) > soon {
 			for _, who := range w.callers {
 				if who.account == r["account"] {
 					if a := w.request(who, http.MethodDelete, "/v1/files/"+id, nil); a.status != 204 {
@@ -253,8 +256,8 @@ func (w *world) endAll(ctx context.Context, out *settled) error {
 			}
 			continue
 		}
-		if t := time.Unix(r.int("expires_at"), 0); t.After(end) {
-			end = t
+		if expires.After(end) {
+			end = expires
 		}
 	}
 	if wait := time.Until(end.Add(time.Second)); wait > 0 {

@@ -14,7 +14,7 @@ import (
 func TestTorture(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	o := options{root: "../../..", steps: 700, callers: 12, progress: testLog{t}}
+	o := options{root: "../../..", steps: 600, callers: 12, progress: testLog{t}}
 	for _, seed := range []uint64{1, 2} {
 		o.data = filepath.Join(t.TempDir(), "data")
 		if err := run(ctx, o, seed); err != nil {
