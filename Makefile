@@ -27,8 +27,15 @@ TOOLS    := .local/tools
 SAM      := .venv/bin/sam
 EMULATOR := .venv/emulator/$(MINISTACK_VERSION)
 
+BENCH   := .local/bin/bench
+# How often bench starts each program, whether it needs its Node.js peer (auto, required or off), and how many seconds load
+# keeps up each number of callers.
+RUNS    ?= 40
+NODE    ?= auto
+PERIOD  ?= 10
+
 # Recipes read these from the environment, so no value is ever parsed as shell.
-export ACCOUNT ACTOR SCOPES ROLE STACK DATA PORT PARAMS URL KEY
+export ACCOUNT ACTOR SCOPES ROLE STACK DATA PORT PARAMS URL KEY RUNS NODE PERIOD
 export SAM_CLI_TELEMETRY := 0
 
 # $(call need,COMMAND,WHAT TO DO): stops with one clear line when a command is missing.
@@ -36,7 +43,7 @@ need = command -v $(1) >/dev/null || { echo "make $@: $(1) is missing: $(2)" >&2
 need-go = $(call need,go,install Go 1.26 or newer from https://go.dev/dl)
 
 .DEFAULT_GOAL := help
-.PHONY: help run key test race torture bench-sweep fuzz-dynamo build deploy deploy-test smoke lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL)
+.PHONY: help run key test race torture bench load bench-sweep fuzz-dynamo build deploy deploy-test smoke lint fmt vet staticcheck vuln lint-template clean distclean $(LOCAL) $(BENCH)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -115,6 +122,19 @@ bench-sweep: ## Measure sweeping and reconciling with many files (FILES)
 fuzz-dynamo: ## Compare the local DynamoDB with dynalite (needs Node)
 	@$(need-go)
 	cd shared/local && go run ./dynamo/difftest -cache "$(CURDIR)/.local/difftest"
+
+# ---- Figures
+
+bench: $(BENCH) ## Start, requests, verification and cost, beside what one would write instead (RUNS, NODE=required or off)
+	@$(BENCH) speed -root . -out .local/bench -runs "$$RUNS" -node "$$NODE"
+
+load: $(BENCH) ## Hand-offs per second and latencies on this machine, with 1, 8 and 32 callers (PERIOD)
+	@$(BENCH) load -root . -out .local/bench -seconds "$$PERIOD"
+
+$(BENCH):
+	@$(need-go)
+	@[ -x $@ ] || echo "Building the benchmark; the first time takes about a minute …" >&2
+	@cd shared/local && go build -o "$(CURDIR)/$@" ./bench >&2
 
 # ---- For AWS
 
@@ -214,7 +234,7 @@ $(EMULATOR): $(STAMP)
 	@touch $@
 
 clean: ## Remove everything built; data and .venv stay
-	rm -rf .aws-sam .local/bin .local/build .local/tools
+	rm -rf .aws-sam .local/bin .local/build .local/tools .local/bench
 
 distclean: clean ## Remove also .venv and the data of the local stack in .local
 	rm -rf .venv .local
