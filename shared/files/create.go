@@ -114,6 +114,34 @@ const (
 	releaseRounds = 40
 )
 
+// answerTime is kept free before the deadline of a request, for its answer. A function that reaches its deadline is
+// stopped, and the gateway answers 500 for it.
+const answerTime = 2 * time.Second
+
+// releaser is what releaseEnded needs of Creator or UsageRecords.
+type releaser interface {
+	EndedHolds(ctx context.Context, account string, now time.Time, max int) (ids []string, err error)
+	Release(ctx context.Context, account, id string, now time.Time) error
+}
+
+// releaseEnded releases a batch of holds whose time is over; more tells that there may be others. When the time of the
+// request runs out it is ErrTryAgain: every hold that was released is one less for the repeat.
+func releaseEnded(ctx context.Context, r releaser, account string, now time.Time) (more bool, err error) {
+	ended, err := r.EndedHolds(ctx, account, now, releaseBatch)
+	if err != nil {
+		return false, fmt.Errorf("looking for ended holds: %w", err)
+	}
+	for _, id := range ended {
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < answerTime {
+			return false, fmt.Errorf("ended holds are still being released: %w", ErrTryAgain)
+		}
+		if err := r.Release(ctx, account, id, now); err != nil {
+			return false, fmt.Errorf("releasing the ended hold of %s: %w", id, err)
+		}
+	}
+	return len(ended) == releaseBatch, nil
+}
+
 // create stores f. Whoever meets a limit clears the holds whose time is over and tries again, so quotas are free at
 // the second of expiry without any background process. Only a limit that is met after no ended hold was left is
 // reported: another caller may have cleared some between an attempt and the search for them.
@@ -130,16 +158,11 @@ func create(ctx context.Context, r Creator, f File, q Quota, idem *Idempotency, 
 		case cleared:
 			return File{}, false, withRetryAfter(ctx, r, f, limit, now)
 		}
-		ended, err := r.EndedHolds(ctx, f.Account, now, releaseBatch)
+		more, err := releaseEnded(ctx, r, f.Account, now)
 		if err != nil {
-			return File{}, false, fmt.Errorf("looking for ended holds: %w", err)
+			return File{}, false, err
 		}
-		for _, id := range ended {
-			if err := r.Release(ctx, f.Account, id, now); err != nil {
-				return File{}, false, fmt.Errorf("releasing the ended hold of %s: %w", id, err)
-			}
-		}
-		cleared = len(ended) < releaseBatch
+		cleared = !more
 	}
 	return File{}, false, fmt.Errorf("ended holds kept coming: %w", ErrTryAgain)
 }

@@ -90,22 +90,18 @@ type Meter struct {
 func (m *Meter) Usage(ctx context.Context, c Caller) (Usage, error) {
 	now := m.Now()
 	for range releaseRounds {
-		ended, err := m.Records.EndedHolds(ctx, c.Account, now, releaseBatch)
+		more, err := releaseEnded(ctx, m.Records, c.Account, now)
 		if err != nil {
-			return Usage{}, fmt.Errorf("looking for ended holds: %w", err)
+			return Usage{}, err
 		}
-		if len(ended) == 0 {
-			u, err := m.Records.Usage(ctx, c.Account, c.Actor)
-			if err != nil {
-				return Usage{}, fmt.Errorf("reading usage: %w", err)
-			}
-			return u, nil
+		if more {
+			continue
 		}
-		for _, id := range ended {
-			if err := m.Records.Release(ctx, c.Account, id, now); err != nil {
-				return Usage{}, fmt.Errorf("releasing the ended hold of %s: %w", id, err)
-			}
+		u, err := m.Records.Usage(ctx, c.Account, c.Actor)
+		if err != nil {
+			return Usage{}, fmt.Errorf("reading usage: %w", err)
 		}
+		return u, nil
 	}
 	return Usage{}, fmt.Errorf("ended holds kept coming: %w", ErrTryAgain)
 }

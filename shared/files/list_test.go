@@ -1,6 +1,7 @@
 package files_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -264,4 +265,27 @@ func TestUsageOfMany(t *testing.T) {
 	}
 	l.clock.Advance(time.Hour)
 	l.wantUsage(0, 0, 0)
+}
+
+// TestReleasingTakesNoAnswerTime: with too many ended holds to release in one request, the caller is told to repeat it
+// while there is still time to say so.
+func TestReleasingTakesNoAnswerTime(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	for range limits.ActorMaxReservations {
+		l.reserve(draft(pdf))
+	}
+	l.clock.Advance(limits.ReservationTTL)
+	late, cancel := context.WithTimeout(l.ctx, time.Second)
+	defer cancel()
+	_, err := l.meter.Usage(late, alice)
+	wantErr(t, err, files.ErrTryAgain)
+	_, err = l.uploads.Reserve(late, alice, draft(pdf), nil)
+	wantErr(t, err, files.ErrTryAgain)
+	soon, cancel := context.WithTimeout(l.ctx, time.Minute)
+	defer cancel()
+	_, err = l.uploads.Reserve(soon, alice, draft(pdf), nil)
+	wantErr(t, err, nil)
+	l.wantUsage(int64(len(pdf)), 1, 1)
+	l.check()
 }
