@@ -1,3 +1,5 @@
+//lint:file-ignore ST1005 the messages are DynamoDB's own, word for word
+
 package dynamo
 
 import (
