@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -45,10 +46,11 @@ func testMain(m *testing.M) int {
 	}
 	// Node.js, its packages and a registry to have them from are not things that a test may depend on.
 	if existing, err := filepath.Abs(filepath.Join(root, ".local", "bench", node)); err == nil {
-		if _, err := os.Stat(filepath.Join(existing, nodeBundle)); err == nil {
-			_, err = exec.LookPath("node")
-			withNode = err == nil && os.Symlink(existing, filepath.Join(built, node)) == nil
-		}
+		_, missing := os.Stat(filepath.Join(existing, nodeBundle))
+		of, _ := os.ReadFile(filepath.Join(existing, "index.js"))
+		now, _ := os.ReadFile("peers/node/index.js")
+		_, none := exec.LookPath("node")
+		withNode = missing == nil && none == nil && bytes.Equal(of, now) && os.Symlink(existing, filepath.Join(built, node)) == nil
 	}
 	return m.Run()
 }
@@ -268,7 +270,7 @@ func TestStack(t *testing.T) {
 
 	one := func(name string, n float64) *figures {
 		s := series{n}
-		return &figures{program: program{name: name}, init: s, quota: s, cold: s, knownCPU: s, peak: s, size: n}
+		return &figures{program: program{name: name}, init: s, quota: s, cold: s, knownCPU: s, warmCPU: s, peak: s, size: n}
 	}
 	r.figures = []*figures{one(ours, 1), one(typ, 2)}
 	text := r.report("speed.svg")

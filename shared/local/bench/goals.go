@@ -61,6 +61,12 @@ func relative(what, form string, value float64, against string, other, limit flo
 	return g
 }
 
+// report makes a goal a figure that is only reported.
+func (g goal) report() goal {
+	g.limit, g.verdict = "", reported
+	return g
+}
+
 // absolute is a goal that bounds a number.
 func absolute(what string, value float64, unit string, limit float64) goal {
 	return goal{
@@ -94,9 +100,16 @@ func (r *results) goals() []goal {
 	} else {
 		list = append(list, goal{what: cold, against: node, limit: fmt.Sprintf("<= %gx", maxColdNode), ratio: math.NaN(), verdict: unknown})
 	}
+	// The peers with half of what makes the difference, for comparison.
+	for _, early := range []string{typEarly, nodeEarly} {
+		if f := r.of(early); f != nil {
+			list = append(list, relative("… the peer's session fetched at its start", "%.1f ms", us.quota.median(), early, f.quota.median(), 1).report())
+		}
+	}
 	list = append(list,
 		relative("CPU of start + first reserve", "%.2f ms", us.cold.median(), typ, other.cold.median(), maxCPUTyp),
 		relative("CPU of a later reserve, key known", "%.2f ms", us.knownCPU.median(), typ, other.knownCPU.median(), maxWarmTyp),
+		relative("… key new to the instance", "%.2f ms", us.warmCPU.median(), typ, other.warmCPU.median(), 1).report(),
 		relative("peak memory", "%.1f MiB", us.peak.median(), typ, other.peak.median(), maxPeakTyp),
 		relative("size of the binary", "%.1f MiB", us.size, typ, other.size, maxSizeTyp),
 	)

@@ -16,10 +16,12 @@ import (
 
 // The programs, in the order of the report.
 const (
-	ours  = "claimcheck"
-	typ   = "typ"
-	node  = "node"
-	floor = "floor"
+	ours      = "claimcheck"
+	typ       = "typ"
+	typEarly  = "typ, early"
+	node      = "node"
+	nodeEarly = "node, early"
+	floor     = "floor"
 )
 
 // program is one way to do the work.
@@ -133,33 +135,37 @@ func programs(root, out string, s *standIns, withNode bool) ([]program, error) {
 		"PATH": os.Getenv("PATH"), "HOME": os.TempDir(), "LANG": "en_US.UTF-8", "TZ": ":UTC",
 	}
 	maps.Copy(env, fn.Env)
-	with := func(more map[string]string) map[string]string {
+	with := func(more ...map[string]string) map[string]string {
 		all := maps.Clone(env)
-		maps.Copy(all, more)
+		for _, m := range more {
+			maps.Copy(all, m)
+		}
 		return all
 	}
 	// Go adds every file of a folder to the bundle; an empty one keeps to the bundle.
 	system := map[string]string{"SSL_CERT_FILE": s.Everything, "SSL_CERT_DIR": filepath.Join(out, "no-more-certificates")}
-	binary := func(name string) string { return filepath.Join(out, name, "bootstrap") }
+	// The peers fetch the presign session as their SDK does by itself, with the first request, or, told so, at start.
+	early := map[string]string{"SESSION": "early"}
+	binary := func(name string) []string { return []string{filepath.Join(out, name, "bootstrap")} }
 	list := []program{
-		{name: ours, what: "reserve-upload as shipped", env: with(map[string]string{"AWS_CA_BUNDLE": s.AWS})},
-		{name: typ, what: "Go, the SDK's defaults", env: with(system)},
-		{name: floor, what: "Go, a fixed answer", env: with(nil), fixed: true},
+		{name: ours, what: "reserve-upload as shipped", command: binary(ours), env: with(map[string]string{"AWS_CA_BUNDLE": s.AWS})},
+		{name: typ, what: "Go, the SDK's defaults", command: binary(typ), env: with(system)},
+		{name: typEarly, what: "typ, session at start", command: binary(typ), env: with(system, early)},
+		{name: floor, what: "Go, a fixed answer", command: binary(floor), env: with(), fixed: true},
 	}
 	for i := range list {
-		list[i].file = binary(list[i].name)
-		list[i].command = []string{list[i].file}
+		list[i].file = list[i].command[0]
 	}
 	if withNode {
 		tool, err := exec.LookPath("node")
 		if err != nil {
 			return nil, errNoNode{"node is missing"}
 		}
-		bundle := filepath.Join(out, node, nodeBundle)
-		list = append(list, program{
-			name: node, what: "Node.js, bundled SDK v3", command: []string{tool, bundle}, file: bundle,
-			env: with(map[string]string{"NODE_EXTRA_CA_CERTS": s.CA}),
-		})
+		file := filepath.Join(out, node, nodeBundle)
+		command, ca := []string{tool, file}, map[string]string{"NODE_EXTRA_CA_CERTS": s.CA}
+		list = append(list,
+			program{name: node, what: "Node.js, bundled SDK v3", command: command, file: file, env: with(ca)},
+			program{name: nodeEarly, what: "node, session at start", command: command, file: file, env: with(ca, early)})
 	}
 	return list, nil
 }

@@ -121,10 +121,11 @@ func (r *results) method() string {
 	return fmt.Sprintf(`The programs took turns: %d starts each at full speed and as many with the share, %d with the share throughout, and %d processes
 with %d later requests of either kind after %d to warm up. DynamoDB and STS are stand-ins over TLS on loopback; they answer at once,
 and to later requests after %v (two calls under a new key, so that much of the wall time is theirs), since the SDK for Go drops
-a connection whose answer overtakes the end of its request. Every program fetches the presign session during its start. The share of 128 MB is %s, applied from
+a connection whose answer overtakes the end of its request. The presign session stands in every program: %s fetches it during its
+start, the peers with their first request, as their SDK does by itself; those called early fetch it during their start too. The share of 128 MB is %s, applied from
 the first request on, because Lambda gives a whole CPU during init; the row with the share throughout shows the programs without that. %s
 trusts the stand-ins' authority beside as many others as it carries for AWS; %s has the %d of this system to read, Node.js its own.
 %s remembers a key for 60 seconds and %s reads it for each request: both rows are given. %s and %s are built as their names say in
 shared/local/bench/peers; the size of Node.js itself is not counted.
-`, n.cold, n.throttled, n.warm, n.events, warmUp, answerPause, r.where.quota, ours, typ, r.where.authorities, ours, typ, typ, node)
+`, n.cold, n.throttled, n.warm, n.events, warmUp, answerPause, ours, r.where.quota, ours, typ, r.where.authorities, ours, typ, typ, node)
 }

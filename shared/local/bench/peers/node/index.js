@@ -16,17 +16,17 @@ const maxBytes = Number(process.env.ACCOUNT_MAX_LIVE_BYTES);
 const maxReservations = Number(process.env.ACTOR_MAX_RESERVATIONS);
 
 const dynamo = new DynamoDBClient({});
-let s3;
-
-async function init() {
-  const { Credentials: c } = await new STSClient({}).send(
-    new AssumeRoleCommand({ RoleArn: process.env.PRESIGN_ROLE_ARN, RoleSessionName: process.env.AWS_LAMBDA_FUNCTION_NAME, DurationSeconds: 3600 }),
-  );
-  s3 = new S3Client({
-    requestChecksumCalculation: "WHEN_REQUIRED",
-    credentials: { accessKeyId: c.AccessKeyId, secretAccessKey: c.SecretAccessKey, sessionToken: c.SessionToken, expiration: c.Expiration },
-  });
-}
+const sts = new STSClient({});
+const s3 = new S3Client({
+  requestChecksumCalculation: "WHEN_REQUIRED",
+  // The SDK calls this when it first needs credentials, and again before they end.
+  credentials: async () => {
+    const { Credentials: c } = await sts.send(
+      new AssumeRoleCommand({ RoleArn: process.env.PRESIGN_ROLE_ARN, RoleSessionName: process.env.AWS_LAMBDA_FUNCTION_NAME, DurationSeconds: 3600 }),
+    );
+    return { accessKeyId: c.AccessKeyId, secretAccessKey: c.SecretAccessKey, sessionToken: c.SessionToken, expiration: c.Expiration };
+  },
+});
 
 const answer = (statusCode, body) => ({ statusCode, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
@@ -134,7 +134,7 @@ function call(method, path, body) {
 }
 
 async function main() {
-  await init();
+  if (process.env.SESSION === "early") await s3.config.credentials();
   for (;;) {
     const next = await call("GET", "invocation/next");
     const id = next.headers["lambda-runtime-aws-request-id"];

@@ -59,8 +59,11 @@ func main() {
 	role := cfg.Copy()
 	role.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), os.Getenv("PRESIGN_ROLE_ARN"),
 		func(o *stscreds.AssumeRoleOptions) { o.Duration = time.Hour }))
-	if _, err := role.Credentials.Retrieve(ctx); err != nil {
-		log.Fatal(err)
+	// By itself the SDK fetches a session when it first needs one.
+	if os.Getenv("SESSION") == "early" {
+		if _, err := role.Credentials.Retrieve(ctx); err != nil {
+			log.Fatal(err)
+		}
 	}
 	presigner = s3.NewPresignClient(s3.NewFromConfig(role))
 	lambda.Start(handle)
