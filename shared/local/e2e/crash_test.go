@@ -91,7 +91,16 @@ func (c crashing) launch(t *testing.T) (*running, client) {
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.kill)
+	t.Cleanup(func() {
+		r.kill()
+		if text, err := os.ReadFile(r.log); t.Failed() && err == nil {
+			for line := range strings.Lines(string(text)) {
+				if strings.Contains(line, `"level":"ERROR"`) {
+					t.Log(line)
+				}
+			}
+		}
+	})
 	lines := bufio.NewScanner(out)
 	for r.key == "" && lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), "=")
