@@ -95,7 +95,7 @@ func (c crashing) launch(t *testing.T) (*running, client) {
 		r.kill()
 		if text, err := os.ReadFile(r.log); t.Failed() && err == nil {
 			for line := range strings.Lines(string(text)) {
-				if strings.Contains(line, `"level":"ERROR"`) {
+				if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, "warming up") {
 					t.Log(line)
 				}
 			}
