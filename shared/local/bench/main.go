@@ -138,7 +138,7 @@ func runSpeed(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	q := newQuota()
 	defer q.close()
 	r.where.quota, r.where.authorities = q.describe(), standIns.Authorities
-	r.where.rounds = rounds{cold: o.runs, throttled: max(1, o.runs/8), warm: max(1, o.runs/8), events: 300}
+	r.where.rounds = rounds{cold: o.runs, throttled: max(1, o.runs/8), warm: max(1, o.runs/4), events: 200}
 	if r.figures, err = measureSpeed(ctx, list, standIns, q, events, r.where.rounds, stderr); err != nil {
 		return err
 	}
