@@ -174,8 +174,11 @@ func (t *Table) Release(ctx context.Context, account, id string, now time.Time) 
 		if err != nil && !errors.Is(err, files.ErrFileNotFound) {
 			return err
 		}
-		if err != nil || f.Account != account || !f.State.Live() {
+		if err != nil || f.Account != account {
 			return t.releaseLeft(ctx, account, id, now)
+		}
+		if !f.State.Live() {
+			return t.releaseOf(ctx, f)
 		}
 		if f.At(now) != files.Expired {
 			return nil // verified meanwhile: its quota is held on
@@ -188,15 +191,36 @@ func (t *Table) Release(ctx context.Context, account, id string, now time.Time) 
 	return fmt.Errorf("releasing the hold of %s: its state keeps changing: %w", id, files.ErrTryAgain)
 }
 
-// releaseLeft ends a hold whose file is not there any more, or not live: TTL may have removed the row of a file that
-// nobody ended. Usually another release was faster and there is nothing to do.
+// releaseOf ends the hold of a file that has ended. Usually that is done and there is nothing to do, so it must be
+// cheap: a sweep meets such files whenever the index shows it what another one has just ended.
+func (t *Table) releaseOf(ctx context.Context, f files.File) error {
+	reserved, ready := f, f
+	reserved.State, ready.State = files.Reserved, files.Ready
+	for _, at := range []files.File{reserved, ready} {
+		row, err := t.get(ctx, holdKey(at))
+		if err != nil {
+			return explain("looking for the hold of "+f.ID, err)
+		}
+		if row == nil {
+			continue
+		}
+		h, err := decodeHold(row)
+		if err != nil {
+			return err
+		}
+		return t.releaseHold(ctx, h)
+	}
+	return nil
+}
+
+// releaseLeft ends a hold whose file is not there any more: TTL may have removed the row of a file that nobody ended.
+// The deadline in its key went with the row, so all ended holds of the account are looked through.
 func (t *Table) releaseLeft(ctx context.Context, account, id string, now time.Time) error {
 	var left *hold
-	var k item
 	err := t.query(ctx, endedHolds(account, now), func(row item) (bool, error) {
 		h, err := decodeHold(row)
 		if err == nil && h.id == id {
-			left, k = &h, item{"pk": row["pk"], "sk": row["sk"]}
+			left = &h
 		}
 		return left == nil, err
 	})
@@ -206,9 +230,13 @@ func (t *Table) releaseLeft(ctx context.Context, account, id string, now time.Ti
 	if left == nil {
 		return nil
 	}
+	return t.releaseHold(ctx, *left)
+}
+
+func (t *Table) releaseHold(ctx context.Context, h hold) error {
 	x := t.begin()
-	x.remove(k, "attribute_exists(#pk)", nil)
-	x.discharge(*left)
-	_, err = t.commit(ctx, x) // refused: another release took it
-	return explain("releasing the hold of "+id, err)
+	x.remove(key(holdsOf(h.account), stamp(h.deadline)+"#"+h.id), "attribute_exists(#pk)", nil)
+	x.discharge(h)
+	_, err := t.commit(ctx, x) // refused: another release took it
+	return explain("releasing the hold of "+h.id, err)
 }
