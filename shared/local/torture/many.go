@@ -50,7 +50,7 @@ func many(ctx context.Context, root string, n int, progress io.Writer) error {
 			}
 			os.RemoveAll(data)
 		}
-		if peaks[1] > peaks[0]*3/2 {
+		if peaks[1] > peaks[0]*2 { // for ten times the files; a few pages don't fill what is reused yet
 			return fmt.Errorf("%s needs %d KiB for %d files and %d KiB for %d: its memory grows with them", function, peaks[0], n/10, peaks[1], n)
 		}
 	}
@@ -209,6 +209,13 @@ func fillTable(ctx context.Context, s *stack.Stack, ids []string, ends time.Time
 		}
 		return nil
 	}
+	// The counters first: the minute's own sweep may begin before the last file is there.
+	if err := put(map[string]types.AttributeValue{
+		"pk": text("account#many"), "sk": text("usage"),
+		"bytes": number(int64(5 * len(ids))), "files": number(int64(len(ids))), "moves": number(int64(len(ids))),
+	}); err != nil {
+		return err
+	}
 	created, end := ends.Add(-13*time.Hour).Unix(), ends.Unix()
 	for _, id := range ids {
 		shard := fnv.New32a()
@@ -227,10 +234,7 @@ func fillTable(ctx context.Context, s *stack.Stack, ids []string, ends time.Time
 			return err
 		}
 	}
-	return errors.Join(put(map[string]types.AttributeValue{
-		"pk": text("account#many"), "sk": text("usage"),
-		"bytes": number(int64(5 * len(ids))), "files": number(int64(len(ids))), "moves": number(int64(len(ids))),
-	}), flush())
+	return flush()
 }
 
 var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
