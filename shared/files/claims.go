@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -88,9 +87,9 @@ type Lent struct {
 // holder get the same claim while its lease lives. The errors are *ValidationError, ErrFileNotFound, ErrNotUploaded,
 // ErrNotSingleUse, *ClaimedError, ErrIdempotencyMismatch, and why the file is gone.
 func (s *Claimer) Claim(ctx context.Context, c Caller, id, holder string, leaseSeconds *int64, idem *Idempotency) (Lent, error) {
-	lease, err := leaseFor(leaseSeconds, s.Lease)
-	if err != nil {
-		return Lent{}, err
+	lease, problem := secondsUpTo(leaseSeconds, s.Lease)
+	if problem != "" {
+		return Lent{}, Invalid("lease_seconds", problem)
 	}
 	if holder == "" || len(holder) > maxHolder {
 		return Lent{}, Invalid("holder", "must be 1 to 255 bytes")
@@ -151,22 +150,11 @@ func held(f File, want Claim, now time.Time) error {
 
 func (s *Claimer) withLink(ctx context.Context, f File, now time.Time, isNew bool) (Lent, error) {
 	until := earliest(now.Add(s.LinkTTL), f.ExpiresAt, f.Claim.LeaseUntil)
-	signed, err := s.Signer.SignLink(ctx, f, "GET", now, until)
+	link, err := signLink(ctx, s.Signer, f, "GET", now, until)
 	if err != nil {
-		return Lent{}, fmt.Errorf("presigning a link to %s: %w", f.ID, err)
+		return Lent{}, err
 	}
-	return Lent{File: f, Link: Link{File: f, URL: signed.URL, ExpiresAt: signed.ExpiresAt}, New: isNew}, nil
-}
-
-// leaseFor resolves lease_seconds (nil: the default, which is also the maximum).
-func leaseFor(seconds *int64, longest time.Duration) (time.Duration, error) {
-	if seconds == nil {
-		return longest, nil
-	}
-	if *seconds < 1 || *seconds > int64(longest/time.Second) {
-		return 0, Invalid("lease_seconds", "must be a whole number from 1 to "+strconv.FormatInt(int64(longest/time.Second), 10))
-	}
-	return time.Duration(*seconds) * time.Second, nil
+	return Lent{File: f, Link: link, New: isNew}, nil
 }
 
 // Claims ends and extends leases.
@@ -230,9 +218,9 @@ func (s *Claims) Release(ctx context.Context, c Caller, claim string) (File, err
 
 // Extend sets the lease of claim to leaseSeconds from now (nil: the default), never past the end of the file.
 func (s *Claims) Extend(ctx context.Context, c Caller, claim string, leaseSeconds *int64) (File, error) {
-	lease, err := leaseFor(leaseSeconds, s.Lease)
-	if err != nil {
-		return File{}, err
+	lease, problem := secondsUpTo(leaseSeconds, s.Lease)
+	if problem != "" {
+		return File{}, Invalid("lease_seconds", problem)
 	}
 	f, err := s.find(ctx, c, claim)
 	if err != nil {

@@ -80,9 +80,9 @@ func newFile(c Caller, d Draft, l Limits, id string, now time.Time) (File, error
 		}
 	}
 	checkMetadata(d.Metadata, &bad)
-	life, ok := l.life(d.TTLSeconds, d.SingleUse)
-	if !ok {
-		bad.Add("ttl_seconds", l.ttlMessage())
+	life, problem := l.life(d.TTLSeconds, d.SingleUse)
+	if problem != "" {
+		bad.Add("ttl_seconds", problem)
 	}
 	empty := false
 	if d.Size != nil {

@@ -1,13 +1,11 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 )
 
@@ -140,9 +138,4 @@ func (s *Inline) remove(ctx context.Context, id string, sealed Sealed) error {
 		return fmt.Errorf("removing the object of %s: %w", id, err)
 	}
 	return nil
-}
-
-// NewHead makes the Head of a Staged from bytes in memory.
-func NewHead(b []byte) io.ReadCloser {
-	return io.NopCloser(bytes.NewReader(b[:min(len(b), HeadBytes)]))
 }

@@ -32,21 +32,24 @@ func (l Limits) quota() Quota {
 }
 
 // life resolves ttl_seconds (nil: the default) to a duration.
-func (l Limits) life(ttlSeconds *int64, singleUse bool) (time.Duration, bool) {
-	if ttlSeconds == nil {
-		if singleUse {
-			return min(l.SingleUseTTL, l.FileTTL), true
-		}
-		return l.FileTTL, true
+func (l Limits) life(ttlSeconds *int64, singleUse bool) (life time.Duration, problem string) {
+	if ttlSeconds == nil && singleUse {
+		return min(l.SingleUseTTL, l.FileTTL), ""
 	}
-	if *ttlSeconds < 1 || *ttlSeconds > int64(l.FileTTL/time.Second) {
-		return 0, false
-	}
-	return time.Duration(*ttlSeconds) * time.Second, true
+	return secondsUpTo(ttlSeconds, l.FileTTL)
 }
 
-func (l Limits) ttlMessage() string {
-	return "must be a whole number from 1 to " + strconv.FormatInt(int64(l.FileTTL/time.Second), 10)
+// secondsUpTo reads a field that gives a number of seconds: 1 to longest, which is also the default. Problem says what
+// is wrong with it, "" when nothing is.
+func secondsUpTo(given *int64, longest time.Duration) (d time.Duration, problem string) {
+	most := int64(longest / time.Second)
+	switch {
+	case given == nil:
+		return longest, ""
+	case *given < 1 || *given > most:
+		return 0, "must be a whole number from 1 to " + strconv.FormatInt(most, 10)
+	}
+	return time.Duration(*given) * time.Second, ""
 }
 
 const (

@@ -3,8 +3,6 @@ package files
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"sync"
 	"time"
 )
 
@@ -49,12 +47,9 @@ func Show(ctx context.Context, r Finder, c Caller, id string, now time.Time) (Fi
 // Link signs a download of id for ttlSeconds (nil: the default), or for less when the file ends earlier. A file that
 // still waits for verification is verified first.
 func (r *Reader) Link(ctx context.Context, c Caller, id string, ttlSeconds *int64) (Link, error) {
-	ttl := r.LinkTTL
-	if ttlSeconds != nil {
-		if *ttlSeconds < 1 || *ttlSeconds > int64(r.LinkTTL/time.Second) {
-			return Link{}, Invalid("ttl_seconds", "must be a whole number from 1 to "+strconv.FormatInt(int64(r.LinkTTL/time.Second), 10))
-		}
-		ttl = time.Duration(*ttlSeconds) * time.Second
+	ttl, problem := secondsUpTo(ttlSeconds, r.LinkTTL)
+	if problem != "" {
+		return Link{}, Invalid("ttl_seconds", problem)
 	}
 	return r.link(ctx, c, id, "GET", ttl)
 }
@@ -70,7 +65,7 @@ func (r *Reader) link(ctx context.Context, c Caller, id, method string, ttl time
 		return Link{}, err
 	}
 	now := r.Now()
-	return r.sign(ctx, f, method, now, earliest(now.Add(ttl), f.ExpiresAt))
+	return signLink(ctx, r.Signer, f, method, now, earliest(now.Add(ttl), f.ExpiresAt))
 }
 
 // readable returns a ready file that c may download.
@@ -94,8 +89,9 @@ func (r *Reader) readable(ctx context.Context, c Caller, id string) (File, error
 	return f, nil
 }
 
-func (r *Reader) sign(ctx context.Context, f File, method string, now, until time.Time) (Link, error) {
-	signed, err := r.Signer.SignLink(ctx, f, method, now, until)
+// signLink signs a link to f that ends at until or before.
+func signLink(ctx context.Context, s LinkSigner, f File, method string, now, until time.Time) (Link, error) {
+	signed, err := s.SignLink(ctx, f, method, now, until)
 	if err != nil {
 		return Link{}, fmt.Errorf("presigning a link to %s: %w", f.ID, err)
 	}
@@ -113,21 +109,15 @@ func (r *Reader) Resolve(ctx context.Context, c Caller, prefix string, handles [
 	}
 	links := make([]Link, len(handles))
 	errs := make([]error, len(handles))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, 8) // parallel enough for 50 handles, gentle on a small function
-	for i, h := range handles {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			id, ok := ParseHandle(prefix, h)
-			if !ok {
-				errs[i] = ErrFileNotFound
-				return
-			}
-			links[i], errs[i] = r.link(ctx, c, id, "GET", r.LinkTTL)
-		})
-	}
-	wg.Wait()
+	const atOnce = 8 // parallel enough for 50 handles, gentle on a small function
+	forEach(len(handles), atOnce, func(i int) {
+		id, ok := ParseHandle(prefix, handles[i])
+		if !ok {
+			errs[i] = ErrFileNotFound
+			return
+		}
+		links[i], errs[i] = r.link(ctx, c, id, "GET", r.LinkTTL)
+	})
 	for i, err := range errs {
 		if err != nil {
 			return nil, &HandleError{Handle: handles[i], Err: err}

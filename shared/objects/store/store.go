@@ -66,7 +66,7 @@ func (s *Store) Open(ctx context.Context, id string) (files.Staged, error) {
 		return files.Staged{}, missing(err)
 	case http.StatusRequestedRangeNotSatisfiable:
 		// An empty object has no first byte. Nothing more is known of it, nor needed: empty files are refused.
-		return files.Staged{Head: files.NewHead(nil)}, nil
+		return files.Staged{Head: http.NoBody}, nil
 	}
 	if err != nil {
 		return files.Staged{}, explain("reading", err)
