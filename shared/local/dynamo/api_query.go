@@ -257,9 +257,27 @@ func (s *Server) query(o object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return s.page(r, pageRange{
+		of:       func(src *source) (keyRange, error) { return src.schema.rangeFor(tests) },
+		tests:    tests,
+		backward: forward != nil && !*forward,
+		query:    true,
+	})
+}
+
+// pageRange is where a page is read.
+type pageRange struct {
+	of       func(*source) (keyRange, error)
+	tests    map[string]keyTest // those of a query
+	backward bool
+	query    bool // not a scan
+}
+
+// page answers a query or a scan with one page of a range.
+func (s *Server) page(r *pageRequest, p pageRange) (any, error) {
 	spent := newSpending(r.capacity)
 	var answer map[string]any
-	err = s.read(func() error {
+	err := s.read(func() error {
 		src, err := s.source(r)
 		if err != nil {
 			return err
@@ -268,21 +286,20 @@ func (s *Server) query(o object) (any, error) {
 		if err != nil {
 			return err
 		}
-		in, err := src.schema.rangeFor(tests)
+		in, err := p.of(src)
 		if err != nil {
 			return err
 		}
-		backward := forward != nil && !*forward
 		if r.start != nil {
-			if err := src.checkStart(in, startKey, r.start.doc, tests); err != nil {
+			if err := src.checkStart(in, startKey, r.start.doc, p.tests); err != nil {
 				return err
 			}
-			in = in.resume(startKey, backward)
+			in = in.resume(startKey, p.backward)
 		}
-		if err := src.check(r, true); err != nil {
+		if err := src.check(r, p.query); err != nil {
 			return err
 		}
-		answer = src.page(r, in, backward, spent)
+		answer = src.page(r, in, p.backward, spent)
 		return nil
 	})
 	if err != nil {
@@ -329,35 +346,7 @@ func (s *Server) scan(o object) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spent := newSpending(r.capacity)
-	var answer map[string]any
-	err = s.read(func() error {
-		src, err := s.source(r)
-		if err != nil {
-			return err
-		}
-		startKey, err := src.startKey(r.start)
-		if err != nil {
-			return err
-		}
-		if r.start != nil {
-			if err := src.checkStart(in, startKey, r.start.doc, nil); err != nil {
-				return err
-			}
-			in = in.resume(startKey, false)
-		}
-		if err := src.check(r, false); err != nil {
-			return err
-		}
-		answer = src.page(r, in, false, spent)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	spent.record(&s.counts)
-	spent.addTo(answer)
-	return answer, nil
+	return s.page(r, pageRange{of: func(*source) (keyRange, error) { return in, nil }})
 }
 
 func scanRange(segment, total *int64) (keyRange, error) {
