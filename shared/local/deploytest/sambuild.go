@@ -11,7 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
+
+	local "claimcheck.dev/claimcheck/shared/local/template"
 )
 
 // copyProject copies the files that git tracks, as they are now: a file that was forgotten
@@ -159,7 +160,7 @@ func (w *world) compare(ctx context.Context) (map[string][]byte, error) {
 		return nil, fmt.Errorf("sam build made %d functions, functions/ has %d folders", len(built), len(folders))
 	}
 	for function, binary := range built {
-		made, err := os.ReadFile(filepath.Join(w.copy, ".local", "build", kebab(strings.TrimSuffix(function, "Function")), "bootstrap"))
+		made, err := os.ReadFile(filepath.Join(w.copy, ".local", "build", local.FolderOf(function), "bootstrap"))
 		if err != nil {
 			return nil, fmt.Errorf("make build made no %s: %w", function, err)
 		}
@@ -214,16 +215,4 @@ func shippable(binary []byte) error {
 		return errors.New("the bootstrap has symbols: it was not built with -s -w")
 	}
 	return nil
-}
-
-// kebab is ReserveUpload as reserve-upload.
-func kebab(id string) string {
-	var b strings.Builder
-	for i, c := range id {
-		if unicode.IsUpper(c) && i > 0 {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(c))
-	}
-	return b.String()
 }

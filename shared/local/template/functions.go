@@ -47,7 +47,7 @@ func (d *document) folder(r *resource, f *fields) string {
 	case path.Clean(dir) == "functions":
 		return name
 	case path.Clean(uri) == ".":
-		return kebab(strings.TrimSuffix(r.id, "Function"))
+		return FolderOf(r.id)
 	}
 	d.failf(f.line("CodeUri"), "CodeUri of %s is %q: the local stack builds functions/<name>/, or the project folder `.` with a logical id that gives the name", r.id, uri)
 	return ""
@@ -67,9 +67,10 @@ func mentions(n *yaml.Node, value string) bool {
 	return n.Kind == yaml.ScalarNode && n.Value == value
 }
 
-func kebab(id string) string {
+// FolderOf is the folder of the function with a logical id: reserve-upload for ReserveUploadFunction.
+func FolderOf(id string) string {
 	var b strings.Builder
-	for i, c := range id {
+	for i, c := range strings.TrimSuffix(id, "Function") {
 		if unicode.IsUpper(c) && i > 0 {
 			b.WriteByte('-')
 		}
