@@ -43,13 +43,7 @@ func (t *Table) Audit(ctx context.Context, account string) (files.Audit, error) 
 // counters reads the counters of an account and of its actors.
 func (t *Table) counters(ctx context.Context, account string) (l files.Ledger, moves int64, err error) {
 	l.Actors = map[string]files.ActorLedger{}
-	condition := "#pk = :pk"
-	err = t.query(ctx, dynamodb.QueryInput{
-		KeyConditionExpression:    &condition,
-		ExpressionAttributeNames:  names(condition),
-		ExpressionAttributeValues: item{":pk": text(accountOf(account))},
-		ConsistentRead:            aws.Bool(true),
-	}, func(row item) (bool, error) {
+	err = t.partition(ctx, accountOf(account), func(row item) (bool, error) {
 		r := reader{row: row}
 		if actor, ok := strings.CutPrefix(r.text("sk"), actorOf("")); ok {
 			if a := (files.ActorLedger{Reservations: r.maybeNumber("reservations"), Unsized: r.maybeNumber("unsized")}); a != (files.ActorLedger{}) {
@@ -63,16 +57,21 @@ func (t *Table) counters(ctx context.Context, account string) (l files.Ledger, m
 	return l, moves, err
 }
 
+// partition reads every row of a partition with strong consistency.
+func (t *Table) partition(ctx context.Context, pk string, visit func(item) (more bool, err error)) error {
+	condition := "#pk = :pk"
+	return t.query(ctx, dynamodb.QueryInput{
+		KeyConditionExpression:    &condition,
+		ExpressionAttributeNames:  names(condition),
+		ExpressionAttributeValues: item{":pk": text(pk)},
+		ConsistentRead:            aws.Bool(true),
+	}, visit)
+}
+
 // held adds up the holds of an account. Moving tells that one of them is about to move.
 func (t *Table) held(ctx context.Context, account string) (l files.Ledger, moving bool, err error) {
 	l.Actors = map[string]files.ActorLedger{}
-	condition := "#pk = :pk"
-	err = t.query(ctx, dynamodb.QueryInput{
-		KeyConditionExpression:    &condition,
-		ExpressionAttributeNames:  names(condition),
-		ExpressionAttributeValues: item{":pk": text(holdsOf(account))},
-		ConsistentRead:            aws.Bool(true),
-	}, func(row item) (bool, error) {
+	err = t.partition(ctx, holdsOf(account), func(row item) (bool, error) {
 		h, err := decodeHold(row)
 		l.Bytes += h.bytes
 		l.Files++
