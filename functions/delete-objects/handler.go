@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"claimcheck.dev/claimcheck/shared/background"
 )
 
 // purger removes everything that is stored for an ended file; an error asks for another delivery.
@@ -17,7 +18,7 @@ type purger interface {
 
 type handler struct {
 	purger purger
-	log    *slog.Logger // nil: JSON lines on stderr
+	log    *slog.Logger
 }
 
 // message is what queue-deletions sends.
@@ -27,18 +28,7 @@ type message struct {
 
 // handle purges every file of the batch and reports the messages that must be delivered again.
 func (h handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
-	log := h.log
-	if log == nil {
-		log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	}
-	var resp events.SQSEventResponse
-	for _, m := range batch.Records {
-		if err := h.message(ctx, m.Body); err != nil {
-			log.ErrorContext(ctx, "deletion failed", "message", m.MessageId, "error", err)
-			resp.BatchItemFailures = append(resp.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
-		}
-	}
-	return resp, nil
+	return background.Batch(ctx, h.log, batch, "deletion failed", h.message), nil
 }
 
 func (h handler) message(ctx context.Context, body string) error {

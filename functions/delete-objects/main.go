@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"claimcheck.dev/claimcheck/shared/background"
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/objects/store"
 	"claimcheck.dev/claimcheck/shared/records"
@@ -20,6 +21,6 @@ func main() {
 	table := records.Connect(env, cfg.Table)
 	startup.Warm(table.Warm)
 
-	h := handler{purger: &files.Purger{Records: table, Bytes: store.Connect(env, cfg.Bucket)}}
+	h := handler{purger: &files.Purger{Records: table, Bytes: store.Connect(env, cfg.Bucket)}, log: background.Log()}
 	lambda.Start(h.handle)
 }

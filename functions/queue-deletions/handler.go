@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"os"
 	"slices"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -18,7 +17,7 @@ type queue interface {
 
 type handler struct {
 	queue queue
-	log   *slog.Logger // nil: JSON lines on stderr
+	log   *slog.Logger
 }
 
 // ended is a file that ended, and where the stream says so.
@@ -49,20 +48,11 @@ func (h handler) handle(ctx context.Context, batch events.DynamoDBEvent) (events
 		}
 		for _, e := range chunk {
 			if slices.Contains(failed, e.id) {
-				h.logger().ErrorContext(ctx, "could not queue a deletion", "id", e.id, "error", err)
+				h.log.ErrorContext(ctx, "could not queue a deletion", "id", e.id, "error", err)
 				return events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{{ItemIdentifier: e.sequence}}}, nil
 			}
-			h.logger().InfoContext(ctx, "queued a deletion", "id", e.id)
+			h.log.InfoContext(ctx, "queued a deletion", "id", e.id)
 		}
 	}
 	return events.DynamoDBEventResponse{}, nil
-}
-
-var defaultLog = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-
-func (h handler) logger() *slog.Logger {
-	if h.log == nil {
-		return defaultLog
-	}
-	return h.log
 }

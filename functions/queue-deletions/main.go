@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"claimcheck.dev/claimcheck/shared/background"
 	"claimcheck.dev/claimcheck/shared/startup"
 )
 
@@ -16,5 +17,5 @@ type config struct {
 func main() {
 	cfg, env := startup.Load[config]()
 	client := sqs.NewFromConfig(env.Config(), func(o *sqs.Options) { o.BaseEndpoint = env.BaseEndpoint("SQS") })
-	lambda.Start(handler{queue: sender{client, cfg.Queue}}.handle)
+	lambda.Start(handler{queue: sender{client, cfg.Queue}, log: background.Log()}.handle)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"os"
 
 	"claimcheck.dev/claimcheck/shared/files"
 )
@@ -15,20 +14,16 @@ type sweeper interface {
 
 type handler struct {
 	sweeper sweeper
-	log     *slog.Logger // nil: JSON lines on stderr
+	log     *slog.Logger
 }
 
 // handle sweeps once. The event, a scheduled one, carries nothing of use.
 func (h handler) handle(ctx context.Context, _ json.RawMessage) error {
-	log := h.log
-	if log == nil {
-		log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	}
 	swept, err := h.sweeper.Sweep(ctx)
 	if err != nil {
-		log.ErrorContext(ctx, "sweep failed in part", "ended", swept.Ended, "error", err)
+		h.log.ErrorContext(ctx, "sweep failed in part", "ended", swept.Ended, "error", err)
 		return err // the watermark stays, and the next minute tries again; the error is counted by the alarm
 	}
-	log.InfoContext(ctx, "swept", "ended", swept.Ended, "behind", swept.Behind)
+	h.log.InfoContext(ctx, "swept", "ended", swept.Ended, "behind", swept.Behind)
 	return nil
 }

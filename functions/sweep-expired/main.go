@@ -6,6 +6,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"claimcheck.dev/claimcheck/shared/background"
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
@@ -32,6 +33,6 @@ func main() {
 		Cleaner:  cleanup.Cleaner(env, cfg.Bucket),
 		Now:      time.Now,
 		Reserve:  reserve,
-	}}
+	}, log: background.Log()}
 	lambda.Start(h.handle)
 }

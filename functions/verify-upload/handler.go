@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"claimcheck.dev/claimcheck/shared/background"
 	"claimcheck.dev/claimcheck/shared/objects/keys"
 )
 
@@ -22,7 +22,7 @@ type verifier interface {
 type handler struct {
 	bucket   string
 	verifier verifier
-	log      *slog.Logger // nil: JSON lines on stderr
+	log      *slog.Logger
 }
 
 // notification is the part of an S3 notification that is used. It is decoded by hand: events.S3Event refuses a whole
@@ -42,14 +42,7 @@ type notification struct {
 
 // handle verifies every object of the batch and reports the messages that must be delivered again.
 func (h handler) handle(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
-	var resp events.SQSEventResponse
-	for _, m := range batch.Records {
-		if err := h.message(ctx, m.Body); err != nil {
-			h.logger().ErrorContext(ctx, "verification failed", "message", m.MessageId, "error", err)
-			resp.BatchItemFailures = append(resp.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: m.MessageId})
-		}
-	}
-	return resp, nil
+	return background.Batch(ctx, h.log, batch, "verification failed", h.message), nil
 }
 
 func (h handler) message(ctx context.Context, body string) error {
@@ -60,7 +53,7 @@ func (h handler) message(ctx context.Context, body string) error {
 	var errs []error
 	for _, rec := range n.Records {
 		if rec.S3.Bucket.Name != h.bucket {
-			h.logger().WarnContext(ctx, "ignored an event of another bucket")
+			h.log.WarnContext(ctx, "ignored an event of another bucket")
 			continue
 		}
 		key, err := url.QueryUnescape(rec.S3.Object.Key)
@@ -70,23 +63,14 @@ func (h handler) message(ctx context.Context, body string) error {
 		}
 		id, ok := keys.ParseStaging(key)
 		if !ok {
-			h.logger().WarnContext(ctx, "ignored an event outside of staging/")
+			h.log.WarnContext(ctx, "ignored an event outside of staging/")
 			continue
 		}
 		if err := h.verifier.Event(ctx, id); err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		h.logger().InfoContext(ctx, "settled", "id", id)
+		h.log.InfoContext(ctx, "settled", "id", id)
 	}
 	return errors.Join(errs...)
-}
-
-var defaultLog = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-
-func (h handler) logger() *slog.Logger {
-	if h.log == nil {
-		return defaultLog
-	}
-	return h.log
 }

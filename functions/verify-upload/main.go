@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
+	"claimcheck.dev/claimcheck/shared/background"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
 	"claimcheck.dev/claimcheck/shared/wiring/verification"
@@ -19,6 +20,6 @@ func main() {
 	table := records.Connect(env, cfg.Table)
 	startup.Warm(table.Warm)
 
-	h := handler{bucket: cfg.Bucket, verifier: verification.Verifier(env, cfg.Config, table)}
+	h := handler{bucket: cfg.Bucket, verifier: verification.Verifier(env, cfg.Config, table), log: background.Log()}
 	lambda.Start(h.handle)
 }

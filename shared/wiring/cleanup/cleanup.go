@@ -3,17 +3,16 @@ package cleanup
 
 import (
 	"context"
-	"log/slog"
-	"os"
 
 	"claimcheck.dev/claimcheck/shared/awsenv"
+	"claimcheck.dev/claimcheck/shared/background"
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/objects/store"
 )
 
 // Cleaner removes the bytes of ended files at once, reporting on stderr what is left to the deletion queue.
 func Cleaner(env awsenv.Env, bucket string) files.Cleaner {
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	log := background.Log()
 	return files.Cleaner{
 		Bytes: store.Connect(env, bucket),
 		Failed: func(ctx context.Context, id string, err error) {
