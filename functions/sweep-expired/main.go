@@ -10,7 +10,6 @@ import (
 	"claimcheck.dev/claimcheck/shared/files"
 	"claimcheck.dev/claimcheck/shared/records"
 	"claimcheck.dev/claimcheck/shared/startup"
-	"claimcheck.dev/claimcheck/shared/wiring/cleanup"
 	"claimcheck.dev/claimcheck/shared/wiring/verification"
 )
 
@@ -30,7 +29,6 @@ func main() {
 	h := handler{sweeper: &files.Sweeper{
 		Records:  table,
 		Verifier: verification.Verifier(env, cfg.Config, table),
-		Cleaner:  cleanup.Cleaner(env, cfg.Bucket),
 		Now:      time.Now,
 		Reserve:  reserve,
 	}, log: background.Log()}

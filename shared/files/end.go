@@ -18,8 +18,8 @@ type Bytes interface {
 	Remove(ctx context.Context, object string) error
 }
 
-// Cleaner removes the bytes of ended files at once, in the normal case. What it fails to remove is left to the
-// deletion queue, which hears of every end through the table's stream; Failed only reports it.
+// Cleaner removes the bytes of files that are ended on request at once, in the normal case. What it fails to remove is
+// left to the deletion queue, which hears of every end through the table's stream; Failed only reports it.
 type Cleaner struct {
 	Bytes  Bytes
 	Failed func(ctx context.Context, id string, err error)
@@ -27,16 +27,19 @@ type Cleaner struct {
 
 // Clean removes the bytes of f, which has ended.
 func (c Cleaner) Clean(ctx context.Context, f File) {
-	if err := c.clean(context.WithoutCancel(ctx), f); err != nil && c.Failed != nil {
+	if err := removeBytes(context.WithoutCancel(ctx), c.Bytes, f); err != nil && c.Failed != nil {
 		c.Failed(ctx, f.ID, err)
 	}
 }
 
-func (c Cleaner) clean(ctx context.Context, f File) error {
-	if f.Sealed == "" { // a verifier may be at work on it: look for whatever is there
-		return c.Bytes.Purge(ctx, f.ID)
+// removeBytes removes what f, which has ended, left behind. Of a verified file that is the one object that its record
+// names, so one request does: its verifier, or the next delivery of the event, removes the staged object, and while that
+// was there every copy of it had the same name. Of any other a verifier may be at work: whatever is there goes.
+func removeBytes(ctx context.Context, b Bytes, f File) error {
+	if f.Sealed == "" {
+		return b.Purge(ctx, f.ID)
 	}
-	return c.Bytes.Remove(ctx, f.Sealed)
+	return b.Remove(ctx, f.Sealed)
 }
 
 // Purger is the consumer of the deletion queue.
@@ -51,13 +54,15 @@ func (p *Purger) Purge(ctx context.Context, id string) error {
 		return nil
 	}
 	f, err := p.Records.File(ctx, id)
-	if err != nil && !errors.Is(err, ErrFileNotFound) {
+	if errors.Is(err, ErrFileNotFound) {
+		f = File{ID: id, State: Deleted} // nothing tells what there was
+	} else if err != nil {
 		return fmt.Errorf("reading %s: %w", id, err)
 	}
-	if err == nil && f.State.Live() {
+	if f.State.Live() {
 		return nil
 	}
-	if err := p.Bytes.Purge(ctx, id); err != nil {
+	if err := removeBytes(ctx, p.Bytes, f); err != nil {
 		return fmt.Errorf("purging %s: %w", id, err)
 	}
 	return nil

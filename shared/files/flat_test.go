@@ -114,8 +114,6 @@ func (m *many) Progress(context.Context) (files.Progress, error)         { retur
 func (m *many) SetProgress(context.Context, files.Progress) error        { return nil }
 func (m *many) Watermark(context.Context) (time.Time, error)             { return m.now.Add(-time.Minute), nil }
 func (m *many) SetWatermark(context.Context, time.Time) error            { return nil }
-func (m *many) Purge(context.Context, string) error                      { return nil }
-func (m *many) Discard(context.Context, string) error                    { return nil }
 func (m *many) Release(context.Context, string, string, time.Time) error { return nil }
 
 // TestFlatMemory: what a run keeps does not grow with what it looks at. Not parallel, since it measures the heap.
@@ -141,7 +139,7 @@ func TestFlatMemory(t *testing.T) {
 	})
 	t.Run("sweep", func(t *testing.T) {
 		m := &many{n: n, now: now, ended: make(chan struct{}, n)}
-		s := files.Sweeper{Records: m, Cleaner: files.Cleaner{Bytes: m}, Now: func() time.Time { return now }}
+		s := files.Sweeper{Records: m, Now: func() time.Time { return now }}
 		if got, err := s.Sweep(t.Context()); err != nil || got.Ended != n || len(m.ended) != n {
 			t.Errorf("swept %+v, %v; %d were ended", got, err, len(m.ended))
 		}

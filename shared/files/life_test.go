@@ -40,7 +40,7 @@ func lifeOf(w *world) *life {
 		purger:     &files.Purger{Records: w.records, Bytes: w.store},
 		lister:     &files.Lister{Records: w.records, Now: w.clock.Now},
 		meter:      &files.Meter{Records: w.records, Now: w.clock.Now},
-		sweeper:    &files.Sweeper{Records: w.records, Verifier: w.verifier, Cleaner: cleaner, Now: w.clock.Now},
+		sweeper:    &files.Sweeper{Records: w.records, Verifier: w.verifier, Now: w.clock.Now},
 		reconciler: &files.Reconciler{Records: w.records, Objects: w.store, Now: w.clock.Now},
 	}
 }
@@ -73,6 +73,7 @@ func (l *life) sweep() files.Swept {
 	if err != nil {
 		l.t.Fatalf("sweeping: %v", err)
 	}
+	l.purge()
 	return swept
 }
 

@@ -29,12 +29,12 @@ type SweepRecords interface {
 	SetWatermark(ctx context.Context, minute time.Time) error
 }
 
-// Sweeper ends the files whose time is over: record, quota, bytes. The clock has refused them before; sweeping only
-// cleans up, so it may be late, run twice or stop half-way.
+// Sweeper ends the files whose time is over: record and quota. Their bytes are the deletion queue's, which hears of each
+// end, so that a sweep of many waits for no object. The clock has refused them before; sweeping only cleans up, so it may
+// be late, run twice or stop half-way.
 type Sweeper struct {
 	Records  SweepRecords
 	Verifier *Verifier
-	Cleaner  Cleaner
 	Now      func() time.Time
 	// Reserve is kept free before the deadline of the context; a sweep that runs out of time goes on in the next one.
 	Reserve time.Duration
@@ -165,10 +165,8 @@ func (s *Sweeper) settleOnce(ctx context.Context, h Hold, now time.Time) (ended 
 	if f.At(now) != Expired || !f.State.Live() {
 		return !f.State.Live(), nil
 	}
-	after, err := s.Records.End(ctx, f, Ending{State: Expired, At: now})
-	if err != nil {
+	if _, err := s.Records.End(ctx, f, Ending{State: Expired, At: now}); err != nil {
 		return false, fmt.Errorf("ending %s: %w", h.ID, err)
 	}
-	s.Cleaner.Clean(ctx, after)
 	return true, nil
 }
