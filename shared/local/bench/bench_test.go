@@ -234,14 +234,19 @@ func TestStack(t *testing.T) {
 		}
 	})
 	r := &results{where: observe(), noNode: "left out"}
-	if r.steps, err = l.handOff(t.Context(), []byte("a report\n"), false); err != nil {
+	if r.steps, err = l.handOff(t.Context(), []byte("a report\n"), false, byTime); err != nil {
 		t.Fatal(err)
 	}
-	if r.again, err = l.handOff(t.Context(), []byte("a report\n"), true); err != nil {
+	if r.again, err = l.handOff(t.Context(), []byte("a report\n"), true, onRequest); err != nil {
 		t.Fatal(err)
 	}
 	if life := sum(r.steps); r.steps[0].write > maxReserve || r.again[0].write > maxRepeat || life.write > maxLife || life.objectBytes > 2*headBytes {
 		t.Errorf("reserve %g, with a key %g, life %g write units, %d bytes", r.steps[0].write, r.again[0].write, life.write, life.objectBytes)
+	}
+	// DELETE removes the bytes itself, and the deletion queue makes sure.
+	if expired, deleted := list(sum(r.steps).s3), list(sum(r.again).s3); expired != "CopyObject 1, DeleteObject 2, GetObject 2, PutObject 1" ||
+		deleted != "CopyObject 1, DeleteObject 3, GetObject 2, PutObject 1" {
+		t.Errorf("a file that expires takes %s of S3, one that is deleted %s", expired, deleted)
 	}
 	objects, err := samples(8 << 20)
 	if err != nil {
@@ -300,7 +305,7 @@ func TestSeries(t *testing.T) {
 // TestPrices: what is computed follows the bytes.
 func TestPrices(t *testing.T) {
 	t.Parallel()
-	if got, want := dollars(billOurs(spent{write: 8, s3: map[string]int{"PutObject": 1, "DeleteObject": 9}})), 8*.625+5+3+1.2+6*.005*13.3334+2.4+1; math.Abs(got-want) > 1e-6 {
+	if got, want := dollars(billOurs(spent{write: 8, s3: map[string]int{"PutObject": 1, "DeleteObject": 9}})), 8*.625+5+2+1+5*.005*13.3334+2.4+1; math.Abs(got-want) > 1e-6 {
 		t.Errorf("ours %g, want %g", got, want)
 	}
 	if small, big := dollars(billProxy(1_000_000)), dollars(billProxy(100_000_000)); big < 20*small {

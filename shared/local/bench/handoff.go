@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 )
 
 // step is a part of a hand-off with what it asked of AWS.
@@ -21,19 +22,22 @@ const (
 	stepEnd      = "end"
 )
 
+// How a hand-off ends.
+type ending int
+
+const (
+	byTime    ending = iota // the file expires, and a sweep finds it
+	onRequest               // DELETE
+)
+
+// life is for how long a file that ends by time is kept: long enough to be handed over on a slow machine.
+const life = 12 * time.Second
+
 // handOff takes a file its whole way, one step after the other, and counts each: reserved, uploaded, verified on the
-// event of the upload, resolved, downloaded, deleted with its bytes. Idempotent sends an Idempotency-Key.
-func (l *lab) handOff(ctx context.Context, body []byte, idempotent bool) ([]step, error) {
+// event of the upload, resolved, downloaded, ended with its bytes. Idempotent sends an Idempotency-Key.
+func (l *lab) handOff(ctx context.Context, body []byte, idempotent bool, end ending) ([]step, error) {
 	var steps []step
 	key := l.stack.Key
-	at := func(name string, do func() error) error {
-		before := l.count()
-		if err := do(); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		steps = append(steps, step{name, l.count().since(before)})
-		return nil
-	}
 	var s slot
 	var link string
 	start := l.count()
@@ -46,7 +50,9 @@ func (l *lab) handOff(ctx context.Context, body []byte, idempotent bool) ([]step
 			if idempotent {
 				headers = map[string]string{"Idempotency-Key": fmt.Sprintf("bench-%p", &s)}
 			}
-			s, err = l.reserve(ctx, key, headers, "report.txt", "text/plain", len(body))
+			s, err = l.reserveWith(ctx, key, headers, map[string]any{
+				"filename": "report.txt", "content_type": "text/plain", "size_bytes": len(body), "ttl_seconds": int(life.Seconds()),
+			})
 			return err
 		}},
 		{stepVerify, func() error {
@@ -61,7 +67,7 @@ func (l *lab) handOff(ctx context.Context, body []byte, idempotent bool) ([]step
 		{stepDownload, func() error { return l.download(ctx, link, body) }},
 		{stepEnd, func() error {
 			before := l.count()
-			if err := l.call(ctx, 204, http.MethodDelete, "/v1/files/"+s.ID, key, nil, nil, nil); err != nil {
+			if err := l.end(ctx, key, s, end); err != nil {
 				return err
 			}
 			return l.settle(ctx, "the deletion", func(now spent) bool {
@@ -69,11 +75,34 @@ func (l *lab) handOff(ctx context.Context, body []byte, idempotent bool) ([]step
 			})
 		}},
 	} {
-		if err := at(part.name, part.do); err != nil {
-			return nil, err
+		before := l.count()
+		if err := part.do(); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
+		spent := l.count().since(before)
+		if part.name == stepEnd && end == byTime {
+			spent = spent.withoutSweep()
+		}
+		steps = append(steps, step{part.name, spent})
 	}
 	return steps, nil
+}
+
+// end deletes a file or waits until its time is over and sweeps.
+func (l *lab) end(ctx context.Context, key string, s slot, how ending) error {
+	if how == onRequest {
+		return l.call(ctx, 204, http.MethodDelete, "/v1/files/"+s.ID, key, nil, nil, nil)
+	}
+	select {
+	case <-time.After(time.Until(s.Expires)): // the functions have the real clock
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	res, err := l.stack.Trigger(ctx, "sweep-expired")
+	if err == nil && res.FunctionError != "" {
+		err = fmt.Errorf("the sweep failed: %.300s", res.Payload)
+	}
+	return err
 }
 
 // sum adds steps up.
@@ -89,6 +118,7 @@ func sum(steps []step) spent {
 		all.write += s.write
 		all.read += s.read
 		all.index += s.index
+		all.indexRead += s.indexRead
 		all.objectBytes += s.objectBytes
 	}
 	return all

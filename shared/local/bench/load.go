@@ -80,7 +80,7 @@ func (l *lab) once(ctx context.Context, key string, body []byte) (map[string]flo
 	var link string
 	for i, do := range []func() error{
 		func() (err error) {
-			s, err = l.reserve(ctx, key, nil, "report.txt", "text/plain", len(body))
+			s, err = l.reserve(ctx, key, "report.txt", "text/plain", len(body))
 			return err
 		},
 		func() error { return l.upload(ctx, s, body) },

@@ -165,10 +165,10 @@ func (r *results) countOnStack(ctx context.Context, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
 	body := []byte("a report\n")
-	if r.steps, err = l.handOff(ctx, body, false); err != nil {
+	if r.steps, err = l.handOff(ctx, body, false, byTime); err != nil {
 		return err
 	}
-	if r.again, err = l.handOff(ctx, body, true); err != nil {
+	if r.again, err = l.handOff(ctx, body, true, onRequest); err != nil {
 		return err
 	}
 	objects, err := samples(bigObject)

@@ -22,9 +22,9 @@ const (
 
 // What the counters of the local stack do not tell of a hand-off, for its price.
 const (
-	apiRequests = 3 // reserve, resolve, delete
-	// reserve, verify, resolve, delete; the stream's hand-over and the deletion of the bytes.
-	invocations = 6
+	apiRequests = 2 // reserve, resolve
+	// reserve, verify, resolve; the stream's hand-over and the deletion of the bytes. The sweep is everybody's.
+	invocations = 5
 	sqsRequests = 6 // send, receive and delete in each of two queues
 	gbSecond    = 0.125 * 0.040
 )

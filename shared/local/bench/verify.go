@@ -89,7 +89,7 @@ func (l *lab) verify(ctx context.Context, s sample, times int) (verified, error)
 	v := verified{sample: s}
 	program := filepath.Join(l.data, "functions", "verify-upload")
 	for range times {
-		slot, err := l.reserve(ctx, l.stack.Key, nil, "sample", s.contentType, len(s.body))
+		slot, err := l.reserve(ctx, l.stack.Key, "sample", s.contentType, len(s.body))
 		if err != nil {
 			return v, err
 		}
