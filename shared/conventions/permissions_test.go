@@ -202,12 +202,19 @@ func TestEnvironmentAndPermissionsAgree(t *testing.T) {
 	}
 }
 
+// runtimeVariable is read by Go's runtime, in every function: how many CPUs it may use.
+const runtimeVariable = "GOMAXPROCS"
+
+// memoryOfCPU is the memory, in MB, with which Lambda gives a function one whole CPU; less has that share of one.
+// (AWS Lambda Developer Guide, "Configure Lambda function memory".)
+const memoryOfCPU = 1769
+
 // One name for one thing: a variable has the same value wherever it is declared.
 func TestEnvironmentIsUniform(t *testing.T) {
 	t.Parallel()
 	tr := load(t)
-	if at(tr, "Globals", "Function", "Environment") != nil {
-		t.Error("global variables reach functions that do not read them: declare them where they are read")
+	if got := fmt.Sprint(at(tr, "Globals", "Function", "Environment", "Variables")); got != "map["+runtimeVariable+":1]" {
+		t.Errorf("global variables are %s: they reach functions that do not read them, declare them where they are read", got)
 	}
 	seen := map[string]string{}
 	for _, f := range tr.resources(t, function) {
@@ -221,7 +228,11 @@ func TestEnvironmentIsUniform(t *testing.T) {
 			if strings.HasPrefix(name, "AWS_") {
 				t.Errorf("%s: %s belongs to the runtime and the SDK", f.id, name)
 			}
-			if !strings.Contains(value, "${") {
+			if name == runtimeVariable {
+				if m := num(f.props, "MemorySize"); m >= 2*memoryOfCPU || value != "1" {
+					t.Errorf("%s: %s is %s with %d MB of memory: it is one for each %d", f.id, name, value, m, memoryOfCPU)
+				}
+			} else if !strings.Contains(value, "${") {
 				t.Errorf("%s: %s is the fixed value %s: make it a parameter, or write it in the code", f.id, name, value)
 			}
 		}
