@@ -9,8 +9,9 @@
 // The programs are the processes that would run on Lambda: the shipped binary of reserve-upload and, in peers/, plain
 // programs that do the same work. Each is started with the environment that template.yaml declares and gets its events
 // from a Runtime API server (runtime.go), which notes the time at both ends of each. DynamoDB and STS are stand-ins
-// (standin.go) that answer at once, over TLS, so what is left is the program's own time. The programs take turns within
-// one run, in an order that changes from round to round, so whatever else the machine does hits all of them alike.
+// (standin.go) that answer at once, over TLS, so what is left is the program's own time. So is S3 (standin_s3.go) for
+// verify-upload, next to a peer that reads the whole object (stream.go). The programs take turns within one run, in an
+// order that changes from round to round, so whatever else the machine does hits all of them alike.
 //
 // CPU time is read from the kernel's clock of the process, so it is exact and includes all threads and the loading of
 // the program. Memory is the kernel's high-water mark.

@@ -124,9 +124,6 @@ func runSpeed(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer standIns.close()
-	if r.stream, err = measureStream(ctx, o.out, standIns, verifyTimes); err != nil {
-		return err
-	}
 	list, err := programs(o.root, o.out, standIns, withNode)
 	if err != nil {
 		return err
@@ -140,6 +137,9 @@ func runSpeed(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	r.where.quota, r.where.authorities = q.describe(), standIns.Authorities
 	r.where.rounds = rounds{cold: o.runs, throttled: max(1, o.runs/8), warm: max(1, o.runs/4), events: 200}
 	if r.figures, err = measureSpeed(ctx, list, standIns, q, events, r.where.rounds, stderr); err != nil {
+		return err
+	}
+	if r.compared, err = compareVerification(ctx, o.root, o.out, standIns, r.where.rounds, stderr); err != nil {
 		return err
 	}
 

@@ -58,6 +58,19 @@ func launch(name string, command []string, env map[string]string) (*process, err
 	return p, nil
 }
 
+// begin starts a program and waits until it asks for its first event.
+func begin(ctx context.Context, name string, command []string, env map[string]string) (*process, error) {
+	p, err := launch(name, command, env)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.ready(ctx); err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
 // ready waits for the first request for an event and returns how long the program took to it.
 func (p *process) ready(ctx context.Context) (time.Duration, error) {
 	at, err := wait(ctx, p, p.api.asked, "ask for its first event")
@@ -86,6 +99,29 @@ func (p *process) invoke(ctx context.Context, event []byte) ([]byte, time.Durati
 		return nil, 0, err
 	}
 	return a.body, a.at.Sub(sent), nil
+}
+
+// cpuOfEvents hands over n events, one after the other, checks each answer and returns the CPU time of one of them, in
+// ms. The wall time of each is added to wall, unless that is nil.
+func (p *process) cpuOfEvents(ctx context.Context, n int, event func() []byte, check func([]byte) error, wall *series) (float64, error) {
+	before, err := p.settledCPU()
+	if err != nil {
+		return 0, err
+	}
+	for range n {
+		body, took, err := p.invoke(ctx, event())
+		if err != nil {
+			return 0, err
+		}
+		if err := check(body); err != nil {
+			return 0, err
+		}
+		if wall != nil {
+			add(wall, milliseconds(took))
+		}
+	}
+	after, err := p.settledCPU()
+	return milliseconds(after-before) / float64(n), err
 }
 
 func wait[T any](ctx context.Context, p *process, from <-chan T, what string) (T, error) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"claimcheck.dev/claimcheck/shared/local/template"
@@ -22,6 +23,13 @@ const (
 	node      = "node"
 	nodeEarly = "node, early"
 	floor     = "floor"
+	stream    = "stream" // beside verify-upload only
+)
+
+// The functions that are measured, by their folders.
+const (
+	folderReserve = "reserve-upload"
+	folderVerify  = "verify-upload"
 )
 
 // program is one way to do the work.
@@ -62,10 +70,11 @@ func build(ctx context.Context, dir, out, pkg string, flags []string) error {
 func buildGo(ctx context.Context, root, out string) error {
 	local := filepath.Join(root, "shared", "local")
 	return errors.Join(
-		build(ctx, root, filepath.Join(out, ours, "bootstrap"), "./functions/reserve-upload", shipped),
+		build(ctx, root, filepath.Join(out, ours, "bootstrap"), "./functions/"+folderReserve, shipped),
+		build(ctx, root, filepath.Join(out, folderVerify, "bootstrap"), "./functions/"+folderVerify, shipped),
 		build(ctx, local, filepath.Join(out, typ, "bootstrap"), "./bench/peers/typ", defaults),
 		build(ctx, local, filepath.Join(out, floor, "bootstrap"), "./bench/peers/floor", shipped),
-		build(ctx, local, filepath.Join(out, "stream", "bootstrap"), "./bench/peers/stream", defaults),
+		build(ctx, local, filepath.Join(out, stream, "bootstrap"), "./bench/peers/stream", defaults),
 	)
 }
 
@@ -114,27 +123,37 @@ func buildNode(ctx context.Context, root, out string) error {
 	return nil
 }
 
-// programs lists what takes part: all that buildGo has built and, if withNode, the Node peer.
-func programs(root, out string, s *standIns, withNode bool) ([]program, error) {
+// environment is what a function has on Lambda: what the template declares for it and what Lambda adds, with the stand-ins
+// for AWS.
+func environment(root, folder string, s *standIns) (map[string]string, error) {
 	t, err := template.Load(filepath.Join(root, "template.yaml"), template.Options{
 		Region: region, AccountID: "000000000000", StackName: "bench", Hosts: template.Hosts{Queues: "127.0.0.1:1", Content: "127.0.0.1:1"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	fn, ok := t.FunctionByFolder("reserve-upload")
+	fn, ok := t.FunctionByFolder(folder)
 	if !ok {
-		return nil, errors.New("template.yaml declares no function in functions/reserve-upload")
+		return nil, fmt.Errorf("template.yaml declares no function in functions/%s", folder)
 	}
 	env := map[string]string{
-		"AWS_REGION": region, "AWS_DEFAULT_REGION": region, "AWS_LAMBDA_FUNCTION_NAME": "bench-reserve-upload",
-		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128", "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST", "_HANDLER": "bootstrap",
+		"AWS_REGION": region, "AWS_DEFAULT_REGION": region, "AWS_LAMBDA_FUNCTION_NAME": "bench-" + folder,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE": strconv.Itoa(fn.MemoryMB), "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST", "_HANDLER": "bootstrap",
 		"AWS_ACCESS_KEY_ID": "ASIABENCHFUNCTION000", "AWS_SECRET_ACCESS_KEY": "secretsecretsecretsecretsecretsecretsecr",
 		"AWS_SESSION_TOKEN":         sessionToken,
 		"AWS_ENDPOINT_URL_DYNAMODB": s.DynamoDB, "AWS_ENDPOINT_URL_STS": s.STS,
 		"PATH": os.Getenv("PATH"), "HOME": os.TempDir(), "LANG": "en_US.UTF-8", "TZ": ":UTC",
 	}
 	maps.Copy(env, fn.Env)
+	return env, nil
+}
+
+// programs lists what takes part: all that buildGo has built for it and, if withNode, the Node peer.
+func programs(root, out string, s *standIns, withNode bool) ([]program, error) {
+	env, err := environment(root, folderReserve, s)
+	if err != nil {
+		return nil, err
+	}
 	with := func(more ...map[string]string) map[string]string {
 		all := maps.Clone(env)
 		for _, m := range more {
@@ -142,8 +161,11 @@ func programs(root, out string, s *standIns, withNode bool) ([]program, error) {
 		}
 		return all
 	}
-	// Go adds every file of a folder to the bundle; an empty one keeps to the bundle.
-	system := map[string]string{"SSL_CERT_FILE": s.Everything, "SSL_CERT_DIR": filepath.Join(out, "no-more-certificates")}
+	// Go adds every file of a folder to the bundle; an empty one keeps to the bundle. How many CPUs Go may use is nothing that
+	// one sets by default, other than our template.
+	system := map[string]string{
+		"SSL_CERT_FILE": s.Everything, "SSL_CERT_DIR": filepath.Join(out, "no-more-certificates"), "GOMAXPROCS": "",
+	}
 	// The peers fetch the presign session as their SDK does by itself, with the first request, or, told so, at start.
 	early := map[string]string{"SESSION": "early"}
 	binary := func(name string) []string { return []string{filepath.Join(out, name, "bootstrap")} }

@@ -47,6 +47,9 @@ func (r *results) report(chart string) string {
 	for _, g := range r.goals() {
 		fmt.Fprintf(&w, "| %s | %s | %s | %s | %s | %s |\n", g.what, g.value, g.against, g.limit, g.ratioText(), g.verdict)
 	}
+	for _, line := range reasons(r.goals()) {
+		fmt.Fprintf(&w, "\n%s: %s\n", missed, line)
+	}
 	if r.noNode != "" {
 		fmt.Fprintf(&w, "\nNo Node.js rows: %s\n", firstLine(r.noNode))
 	}
@@ -94,10 +97,13 @@ func (r *results) report(chart string) string {
 
 	fmt.Fprintf(&w, "\n## Verification\n\n| object | bytes of it read | CPU of the function, ms |\n|---|---:|---:|\n")
 	for _, v := range r.verified {
-		fmt.Fprintf(&w, "| %s | %d | %.2f |\n", v.name, v.read, v.cpu.median())
+		fmt.Fprintf(&w, "| %s, on the local stack, after a while at rest | %d | %.2f |\n", v.name, v.read, v.cpu.median())
 	}
-	if len(r.stream) > 0 {
-		fmt.Fprintf(&w, "| %s, downloaded over TLS and hashed by a peer | all | %.2f |\n", size(bigObject), r.stream.median())
+	if c := r.compared; len(c.verify) > 0 {
+		fmt.Fprintf(&w, "| %s, one event after the other | %d | %.2f (%.2f–%.2f) |\n", size(bigObject), headBytes, c.verify.median(), c.verify.at(.25), c.verify.at(.75))
+		fmt.Fprintf(&w, "| %s, downloaded and hashed by a peer | all | %.2f (%.2f–%.2f) |\n", size(bigObject), c.stream.median(), c.stream.at(.25), c.stream.at(.75))
+		fmt.Fprintf(&w, "\nThe last two took turns, over TLS and against stand-ins that answer at once: %d times %d later events of verify-upload after %d to warm up, and one\ndownload.\n",
+			len(c.verify), r.where.rounds.events, warmUp)
 	}
 
 	fmt.Fprintf(&w, "\n## Requests of a hand-off\n\nCounted by the local engines. A write unit in a transaction counts twice, as DynamoDB bills it.\n\n"+

@@ -159,43 +159,20 @@ func (f *figures) startLimited(ctx context.Context, event []byte, q quota, throu
 
 // later measures many events of one process, then the memory it took at the most.
 func (f *figures) later(ctx context.Context, events *requests, n int) error {
-	p, err := launch(f.name, f.command, f.env)
+	p, err := begin(ctx, f.name, f.command, f.env)
 	if err != nil {
 		return err
 	}
 	defer p.stop()
-	if _, err := p.ready(ctx); err != nil {
+	if _, err := p.cpuOfEvents(ctx, warmUp, events.next, f.check, nil); err != nil {
 		return err
 	}
-	batch := func(n int, event func() []byte, wall *series) (cpu float64, _ error) {
-		before, err := p.settledCPU()
-		if err != nil {
-			return 0, err
-		}
-		for range n {
-			body, took, err := p.invoke(ctx, event())
-			if err != nil {
-				return 0, err
-			}
-			if err := f.check(body); err != nil {
-				return 0, err
-			}
-			if wall != nil {
-				add(wall, milliseconds(took))
-			}
-		}
-		after, err := p.settledCPU()
-		return milliseconds(after-before) / float64(n), err
-	}
-	if _, err := batch(warmUp, events.next, nil); err != nil {
-		return err
-	}
-	cpu, err := batch(n, events.next, &f.warm)
+	cpu, err := p.cpuOfEvents(ctx, n, events.next, f.check, &f.warm)
 	if err != nil {
 		return err
 	}
 	add(&f.warmCPU, cpu)
-	if cpu, err = batch(n, func() []byte { return events.under(0) }, nil); err != nil {
+	if cpu, err = p.cpuOfEvents(ctx, n, func() []byte { return events.under(0) }, f.check, nil); err != nil {
 		return err
 	}
 	add(&f.knownCPU, cpu)

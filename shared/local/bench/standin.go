@@ -31,7 +31,7 @@ import (
 // standIns are servers that answer at once with what every program needs to hear, over TLS and HTTP/1.1 as AWS does,
 // each at an address of its own so that each needs a connection of its own.
 type standIns struct {
-	DynamoDB, STS, Objects string // URLs
+	DynamoDB, STS, S3 string // URLs
 	// CA is a file with the authority of the servers, AWS one with those that the functions carry too, Everything one
 	// with the system's instead.
 	CA, AWS, Everything string
@@ -40,6 +40,7 @@ type standIns struct {
 
 	servers []*http.Server
 	object  []byte
+	digest  string // of the object
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -54,9 +55,9 @@ const keySecret = "benchbenchbenchbenchbenchbenchbenchbench"
 // bearer is the Authorization of the key number n.
 func bearer(n int) string { return fmt.Sprintf("Bearer ck_%016d_%s", n, keySecret) }
 
-// serveStandIns starts the servers and writes their authorities into dir. Objects serves object at any path.
+// serveStandIns starts the servers and writes their authorities into dir. S3 serves object at any path.
 func serveStandIns(root, dir string, object []byte) (*standIns, error) {
-	s := &standIns{counts: map[string]int{}, conns: map[net.Conn]bool{}, object: object, life: time.Hour}
+	s := &standIns{counts: map[string]int{}, conns: map[net.Conn]bool{}, object: object, digest: digestOf(object), life: time.Hour}
 	ca, certificate, err := authority()
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func serveStandIns(root, dir string, object []byte) (*standIns, error) {
 	for _, server := range []struct {
 		url     *string
 		handler http.HandlerFunc
-	}{{&s.DynamoDB, s.dynamoDB}, {&s.STS, s.sts}, {&s.Objects, s.objects}} {
+	}{{&s.DynamoDB, s.dynamoDB}, {&s.STS, s.sts}, {&s.S3, s.s3}} {
 		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 		})
@@ -214,7 +215,8 @@ func (s *standIns) taken() map[string]int {
 	return counts
 }
 
-// dynamoDB knows every key, no other row, and agrees to every transaction.
+// dynamoDB knows every key and every file, as one whose bytes have just been sent, no other row, and agrees to every
+// transaction.
 func (s *standIns) dynamoDB(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Key           map[string]map[string]string
@@ -235,8 +237,11 @@ func (s *standIns) dynamoDB(w http.ResponseWriter, r *http.Request) {
 	body := []byte("{}")
 	switch operation {
 	case "GetItem":
-		if pk := request.Key["pk"]["S"]; strings.HasPrefix(pk, "key#") {
+		switch pk := request.Key["pk"]["S"]; {
+		case strings.HasPrefix(pk, "key#"):
 			body = keyRow(pk)
+		case strings.HasPrefix(pk, "f_"):
+			body = s.fileRow(pk)
 		}
 	case "TransactWriteItems":
 		for _, row := range request.TransactItems {
@@ -256,15 +261,21 @@ func (s *standIns) dynamoDB(w http.ResponseWriter, r *http.Request) {
 	w.Write(body)
 }
 
+// value is an attribute's, as DynamoDB writes it: its type and itself.
+type value map[string]any
+
 func keyRow(pk string) []byte {
-	type value map[string]any
 	hash := sha256.Sum256([]byte(keySecret))
-	body, err := json.Marshal(map[string]any{"Item": map[string]value{
+	return row(map[string]value{
 		"pk": {"S": pk}, "sk": {"S": "key"}, "account": {"S": "acme"}, "actor": {"S": "ada"},
 		"scopes":      {"L": []value{{"S": "files:read"}, {"S": "files:write"}}},
 		"secret_hash": {"B": hash[:]}, "created_at": {"N": "1767225600"}, "write": {"S": "0123456789abcdefghijklmnop"},
 		"list_pk": {"S": "keys#acme"}, "list_sk": {"S": "001767225600#" + strings.TrimPrefix(pk, "key#")},
-	}})
+	})
+}
+
+func row(item map[string]value) []byte {
+	body, err := json.Marshal(map[string]any{"Item": item})
 	if err != nil {
 		panic(err) // nothing in it can fail
 	}
@@ -291,10 +302,4 @@ func (s *standIns) sts(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/xml")
 	fmt.Fprintf(w, sessionAnswer, sessionToken, end.UTC().Format(time.RFC3339))
-}
-
-func (s *standIns) objects(w http.ResponseWriter, r *http.Request) {
-	s.count("object")
-	w.Header().Set("Content-Length", strconv.Itoa(len(s.object)))
-	w.Write(s.object)
 }

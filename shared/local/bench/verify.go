@@ -81,7 +81,7 @@ func document(n int) ([]byte, error) {
 type verified struct {
 	sample
 	read int64  // bytes of the object
-	cpu  series // of the verifying function, in ms
+	cpu  series // of the verifying function, in ms, for an event after a while at rest
 }
 
 // verify uploads a sample as often as told and measures how the function on its event verifies it.
@@ -147,35 +147,4 @@ func (l *lab) look(program string) (spent, time.Duration, error) {
 		all += cpu
 	}
 	return c, all, nil
-}
-
-// measureStream has a peer download an object over TLS and hash it, and returns the CPU time of each time, in ms.
-func measureStream(ctx context.Context, out string, s *standIns, times int) (series, error) {
-	p, err := launch("stream", []string{filepath.Join(out, "stream", "bootstrap")}, map[string]string{"SSL_CERT_FILE": s.CA})
-	if err != nil {
-		return nil, err
-	}
-	defer p.stop()
-	if _, err := p.ready(ctx); err != nil {
-		return nil, err
-	}
-	event := fmt.Appendf(nil, `{"url":%q}`, s.Objects+"/object")
-	var all series
-	for i := range times + 1 {
-		before, err := p.settledCPU()
-		if err != nil {
-			return nil, err
-		}
-		if _, _, err := p.invoke(ctx, event); err != nil {
-			return nil, err
-		}
-		after, err := p.settledCPU()
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 { // the first also opened the connection
-			add(&all, milliseconds(after-before))
-		}
-	}
-	return all, nil
 }
