@@ -21,7 +21,8 @@ import (
 func (w *world) copyProject(ctx context.Context) (string, error) {
 	var files []string
 	if _, err := os.Stat(filepath.Join(w.root, ".git")); err == nil {
-		out, err := w.command(ctx, w.root, "git", "ls-files", "-z").Output()
+		// A checkout may belong to another user than the one who runs this.
+		out, err := w.command(ctx, w.root, "git", "-c", "safe.directory="+w.root, "ls-files", "-z").Output()
 		if err != nil {
 			return "", fmt.Errorf("asking git for its files: %w", err)
 		}
