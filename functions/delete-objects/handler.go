@@ -11,7 +11,7 @@ import (
 	"claimcheck.dev/claimcheck/shared/background"
 )
 
-// purger removes everything that is stored for an ended file; an error asks for another delivery.
+// purger removes what is stored for an ended file; an error asks for another delivery.
 type purger interface {
 	Purge(ctx context.Context, id string) error
 }

@@ -16,7 +16,7 @@ import (
 
 // verifier settles what an event announces; an error asks for another delivery.
 type verifier interface {
-	Event(ctx context.Context, id string) error
+	Event(ctx context.Context, id, etag string) error
 }
 
 type handler struct {
@@ -34,7 +34,8 @@ type notification struct {
 				Name string `json:"name"`
 			} `json:"bucket"`
 			Object struct {
-				Key string `json:"key"` // URL-encoded, + for a space
+				Key  string `json:"key"`  // URL-encoded, + for a space
+				ETag string `json:"eTag"` // without quotes
 			} `json:"object"`
 		} `json:"s3"`
 	} `json:"Records"`
@@ -66,7 +67,7 @@ func (h handler) message(ctx context.Context, body string) error {
 			h.log.WarnContext(ctx, "ignored an event outside of staging/")
 			continue
 		}
-		if err := h.verifier.Event(ctx, id); err != nil {
+		if err := h.verifier.Event(ctx, id, rec.S3.Object.ETag); err != nil {
 			errs = append(errs, err)
 			continue
 		}

@@ -20,6 +20,7 @@ import (
 const (
 	bucket = "claimcheck-dev-123456789012-eu-west-1" // of the sample event
 	other  = "f_00000000000000000000000000"
+	etag   = "c6116a52a7cc358b43064beac09a8e77"
 )
 
 // message is one SQS message whose body is an S3 notification of the given keys, as S3 writes them.
@@ -28,7 +29,7 @@ func message(id, bucket string, keys ...string) events.SQSMessage {
 	for _, k := range keys {
 		records = append(records, map[string]any{
 			"eventVersion": "2.1", "eventSource": "aws:s3", "eventName": "ObjectCreated:Put",
-			"s3": map[string]any{"bucket": map[string]any{"name": bucket}, "object": map[string]any{"key": k, "size": 48, "eTag": "c6116a52a7cc358b43064beac09a8e77"}},
+			"s3": map[string]any{"bucket": map[string]any{"name": bucket}, "object": map[string]any{"key": k, "size": 48, "eTag": etag}},
 		})
 	}
 	body, err := json.Marshal(map[string]any{"Records": records})
@@ -59,14 +60,14 @@ func deliver(t *testing.T, v verifier, batch ...events.SQSMessage) (failed []str
 	return failed, lines.String()
 }
 
-// recorder notes the ids it is told of and fails those in fail.
+// recorder notes the ids and ETags it is told of and fails the ids in fail.
 type recorder struct {
-	ids  []string
-	fail map[string]error
+	ids, etags []string
+	fail       map[string]error
 }
 
-func (r *recorder) Event(_ context.Context, id string) error {
-	r.ids = append(r.ids, id)
+func (r *recorder) Event(_ context.Context, id, etag string) error {
+	r.ids, r.etags = append(r.ids, id), append(r.etags, etag)
 	return r.fail[id]
 }
 
@@ -153,6 +154,9 @@ func TestMessages(t *testing.T) {
 			}
 			if !slices.Equal(v.ids, c.ids) {
 				t.Errorf("verified %q, want %q", v.ids, c.ids)
+			}
+			if slices.ContainsFunc(v.etags, func(e string) bool { return e != etag }) {
+				t.Errorf("told of ETags %q", v.etags)
 			}
 			if got := strings.Count(log, `"level":"ERROR"`); got != len(c.failed) {
 				t.Errorf("%d error lines for %d failures:\n%s", got, len(c.failed), log)

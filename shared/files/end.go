@@ -12,8 +12,6 @@ type Bytes interface {
 	// Purge deletes everything stored for id: what is staged and every sealed copy. It is a success when nothing is
 	// there.
 	Purge(ctx context.Context, id string) error
-	// Discard deletes the staged object of id, if any.
-	Discard(ctx context.Context, id string) error
 	// Remove deletes a sealed object, if it exists.
 	Remove(ctx context.Context, object string) error
 }
@@ -33,8 +31,9 @@ func (c Cleaner) Clean(ctx context.Context, f File) {
 }
 
 // removeBytes removes what f, which has ended, left behind. Of a verified file that is the one object that its record
-// names, so one request does: its verifier, or the next delivery of the event, removes the staged object, and while that
-// was there every copy of it had the same name. Of any other a verifier may be at work: whatever is there goes.
+// names, so one request does: what is staged, and copies of it that the record does not name, go by their verifier or by the
+// next delivery of their event, and should all of that be lost, by Reconciler. Of any other file a verifier may be at
+// work: whatever is there goes.
 func removeBytes(ctx context.Context, b Bytes, f File) error {
 	if f.Sealed == "" {
 		return b.Purge(ctx, f.ID)
@@ -48,7 +47,7 @@ type Purger struct {
 	Bytes   Bytes
 }
 
-// Purge removes everything that id left in the object store, unless the record says that the file is still in use.
+// Purge removes what id left in the object store, see removeBytes, unless the record says that the file is still in use.
 func (p *Purger) Purge(ctx context.Context, id string) error {
 	if !ValidID(id) {
 		return nil

@@ -26,7 +26,7 @@ func inEveryState(t *testing.T, do func(t *testing.T, l *life, f files.File)) {
 			case files.Rejected:
 				f = l.reserve(draft(nil))
 				l.put(f.ID, bad)
-				wantErr(t, l.verifier.Event(l.ctx, f.ID), nil)
+				wantErr(t, l.verifier.Event(l.ctx, f.ID, ""), nil)
 			default:
 				f = l.ready(once, living(600))
 			}
@@ -61,7 +61,7 @@ func TestDelete(t *testing.T) {
 		l.check()
 		// The upload that still comes is removed, and the file stays deleted.
 		l.put(f.ID, pdf)
-		wantErr(t, l.verifier.Event(l.ctx, f.ID), nil)
+		wantErr(t, l.verifier.Event(l.ctx, f.ID, ""), nil)
 		l.wantGone(f, files.Deleted)
 		l.check()
 	})
@@ -116,7 +116,7 @@ func TestWhoMayDelete(t *testing.T) {
 func TestDeleteWhatMoves(t *testing.T) {
 	t.Parallel()
 	for name, move := range map[string]func(l *life, f files.File) error{
-		"verified": func(l *life, f files.File) error { return l.verifier.Event(l.ctx, f.ID) },
+		"verified": func(l *life, f files.File) error { return l.verifier.Event(l.ctx, f.ID, "") },
 		"claimed": func(l *life, f files.File) error {
 			_, err := l.claimer.Claim(l.ctx, alice, f.ID, "call-1", nil, nil)
 			return err
@@ -260,7 +260,7 @@ func TestDeleteRaces(t *testing.T) {
 		actors   func(l *life, id string, wrong *[]string) []filestest.Actor
 	}{
 		{"verifier", -1, func(l *life, id string, wrong *[]string) []filestest.Actor {
-			return []filestest.Actor{l.deleting(id, wrong), {Name: "verifier", Run: func(ctx context.Context) { l.verifier.Event(ctx, id) }}}
+			return []filestest.Actor{l.deleting(id, wrong), {Name: "verifier", Run: func(ctx context.Context) { l.verifier.Event(ctx, id, "") }}}
 		}},
 		{"claim and commit", 3, func(l *life, id string, wrong *[]string) []filestest.Actor {
 			return []filestest.Actor{l.deleting(id, wrong), l.spending(id, "call-1", wrong), l.spending(id, "call-2", wrong)}
@@ -271,7 +271,7 @@ func TestDeleteRaces(t *testing.T) {
 				if err := l.records.Release(ctx, "acme", id, l.clock.Now()); err != nil {
 					*wrong = append(*wrong, err.Error())
 				}
-			}}, {Name: "verifier", Run: func(ctx context.Context) { l.verifier.Event(ctx, id) }}}
+			}}, {Name: "verifier", Run: func(ctx context.Context) { l.verifier.Event(ctx, id, "") }}}
 		}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestDeleteRaces(t *testing.T) {
 				return actors, func() []string {
 					l.hook(nil)
 					l.purge() // the ends that the stream has told of
-					if err := l.verifier.Event(l.ctx, f.ID); err != nil {
+					if err := l.verifier.Event(l.ctx, f.ID, ""); err != nil {
 						wrong = append(wrong, err.Error())
 					}
 					s := l.records.Snapshot(t)

@@ -47,7 +47,7 @@ func scenarios() []scenario {
 		return func(w *world) func() error {
 			f := w.reserve(d)
 			w.put(f.ID, body)
-			return func() error { return w.verifier.Event(w.ctx, f.ID) }
+			return func() error { return w.verifier.Event(w.ctx, f.ID, "") }
 		}
 	}
 	return []scenario{
@@ -119,7 +119,7 @@ func scenarios() []scenario {
 				f := w.reserve(draft(pdf))
 				w.clock.Advance(limits.ReservationTTL + time.Second)
 				w.put(f.ID, pdf)
-				return func() error { return w.verifier.Event(w.ctx, f.ID) }
+				return func() error { return w.verifier.Event(w.ctx, f.ID, "") }
 			},
 			want: only(files.Expired),
 		}, {
@@ -127,7 +127,7 @@ func scenarios() []scenario {
 			prepare: func(w *world) func() error {
 				f := w.upload(pdf)
 				w.put(f.ID, []byte("replayed"))
-				return func() error { return w.verifier.Event(w.ctx, f.ID) }
+				return func() error { return w.verifier.Event(w.ctx, f.ID, "") }
 			},
 			want: only(files.Ready),
 		}, {
@@ -137,7 +137,7 @@ func scenarios() []scenario {
 				id := files.NewID()
 				w.put(id, pdf)
 				return func() error {
-					return errors.Join(w.verifier.Event(w.ctx, "stranger"), w.verifier.Event(w.ctx, id))
+					return errors.Join(w.verifier.Event(w.ctx, "stranger", ""), w.verifier.Event(w.ctx, id, ""))
 				}
 			},
 			want: (*world).wantNothing,
@@ -149,7 +149,7 @@ func scenarios() []scenario {
 				return func() error {
 					_, err := w.complete.Complete(w.ctx, alice, f.ID)
 					// The event of the upload comes too, before or after.
-					return errors.Join(err, w.verifier.Event(w.ctx, f.ID))
+					return errors.Join(err, w.verifier.Event(w.ctx, f.ID, ""))
 				}
 			},
 			want: only(files.Ready),
@@ -167,7 +167,7 @@ func scenarios() []scenario {
 				w.put(f.ID, pdf)
 				return func() error {
 					_, err := w.reader.Resolve(w.ctx, alice, "claim://", []string{"claim://" + f.ID})
-					return errors.Join(err, w.verifier.Event(w.ctx, f.ID))
+					return errors.Join(err, w.verifier.Event(w.ctx, f.ID, ""))
 				}
 			},
 			want: only(files.Ready),

@@ -112,7 +112,7 @@ func (s *Inline) store(ctx context.Context, f File, detected string, body []byte
 	return File{}, errors.Join(err, s.remove(ctx, f.ID, sealed))
 }
 
-// settled returns the file as another writer left it. Our object goes unless the record names it.
+// settled returns the file as another writer left it. Our object goes unless the record of a live file names it.
 func (s *Inline) settled(ctx context.Context, id string, ours Sealed) (File, error) {
 	current, err := s.Records.File(ctx, id)
 	if errors.Is(err, ErrFileNotFound) {
@@ -122,7 +122,7 @@ func (s *Inline) settled(ctx context.Context, id string, ours Sealed) (File, err
 	if err != nil {
 		return File{}, fmt.Errorf("reading %s again: %w", id, err)
 	}
-	if current.Sealed != ours.Object {
+	if current.Sealed != ours.Object || !current.State.Live() {
 		if err := s.remove(ctx, id, ours); err != nil {
 			return File{}, err
 		}

@@ -180,3 +180,23 @@ func inlineRace(t *testing.T, op string, when filestest.When) ([]filestest.Actor
 		return append(wrong, s.ObjectViolations(w.store.Objects())...)
 	}
 }
+
+// TestInlineAfterItsEnd: a request that stores its bytes after a repeat of it was faster, and the file has ended since,
+// takes them back.
+func TestInlineAfterItsEnd(t *testing.T) {
+	t.Parallel()
+	l := newLife(t)
+	idem := &files.Idempotency{Account: "acme", Actor: "alice", Route: "POST /v1/files", Key: "k", Digest: "d"}
+	l.faults.Do(filestest.Step{Op: "PutSealed", N: 1}, filestest.Before, func() {
+		f, err := l.inline.Create(l.ctx, alice, draft(pdf), pdf, idem)
+		wantErr(t, err, nil)
+		wantErr(t, l.deleter.Delete(l.ctx, alice, f.ID), nil)
+		l.purge()
+	})
+	_, err := l.inline.Create(l.ctx, alice, draft(pdf), pdf, idem)
+	wantErr(t, err, files.ErrFileDeleted)
+	if n := len(l.store.Objects().Sealed); n != 0 {
+		t.Errorf("%d objects are left", n)
+	}
+	l.check()
+}

@@ -59,7 +59,7 @@ func lifeScenarios() []scenario {
 		{
 			name: "claim what waits",
 			prepare: ending(waiting, func(l *life, f files.File) error {
-				return errors.Join(claim(nil)(l, f), l.verifier.Event(l.ctx, f.ID))
+				return errors.Join(claim(nil)(l, f), l.verifier.Event(l.ctx, f.ID, ""))
 			}),
 			want: all(files.Claimed),
 		}, {
@@ -107,7 +107,7 @@ func lifeScenarios() []scenario {
 				f := l.reserve(draft(nil))
 				l.put(f.ID, pdf)
 				return late(l, f)
-			}, func(l *life, f files.File) error { return errors.Join(sweep(l, f), l.verifier.Event(l.ctx, f.ID)) }),
+			}, func(l *life, f files.File) error { return errors.Join(sweep(l, f), l.verifier.Event(l.ctx, f.ID, "")) }),
 			want: all(files.Ready),
 		}, {
 			name: "sweep a hold that is left",

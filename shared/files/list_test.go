@@ -159,7 +159,7 @@ func TestListFilters(t *testing.T) {
 	rejected := l.reserve(draft(nil))
 	add("rejected", rejected)
 	l.put(rejected.ID, bad)
-	wantErr(t, l.verifier.Event(l.ctx, rejected.ID), nil)
+	wantErr(t, l.verifier.Event(l.ctx, rejected.ID, ""), nil)
 	deleted := l.stored()
 	add("deleted", deleted)
 	wantErr(t, l.deleter.Delete(l.ctx, alice, deleted.ID), nil)

@@ -3,6 +3,7 @@ package files_test
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -53,7 +54,7 @@ func (a *arena) upload(ctx context.Context, body []byte) {
 // verifier handles the event of an upload.
 func (a *arena) verifier(name string) filestest.Actor {
 	return filestest.Actor{Name: name, Run: func(ctx context.Context) {
-		switch err := a.world.verifier.Event(ctx, a.id); {
+		switch err := a.world.verifier.Event(ctx, a.id, ""); {
 		case errors.Is(err, files.ErrTryAgain):
 			a.events++ // it comes again
 		case err != nil:
@@ -126,7 +127,7 @@ func (a *arena) reader() filestest.Actor {
 func (a *arena) settle() []string {
 	a.hook(nil)
 	for range a.events {
-		if err := a.world.verifier.Event(a.ctx, a.id); err != nil {
+		if err := a.world.verifier.Event(a.ctx, a.id, ""); err != nil {
 			a.wrong = append(a.wrong, fmt.Sprintf("the last event: %v", err))
 		}
 	}
@@ -221,7 +222,7 @@ func TestManyUploads(t *testing.T) {
 			body := fmt.Appendf(nil, "body %02d", i)
 			for range 3 {
 				if err := w.store.Put(w.ctx, f.ID, body); err == nil {
-					done <- w.verifier.Event(w.ctx, f.ID)
+					done <- w.verifier.Event(w.ctx, f.ID, "")
 					return
 				}
 			}
@@ -237,12 +238,12 @@ func TestManyUploads(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+	wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 	w.check()
 	w.wantState(f.ID, files.Ready)
 	first := w.file(f.ID)
 	w.put(f.ID, []byte("much later"))
-	wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+	wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 	w.check()
 	if again := w.file(f.ID); again.Sealed != first.Sealed || again.SHA256 != first.SHA256 {
 		t.Errorf("the file changed from %s to %s", first.Sealed, again.Sealed)
@@ -260,7 +261,7 @@ func TestReplayAfterTheEnd(t *testing.T) {
 			if end == files.Rejected {
 				f = w.reserve(draft(nil))
 				w.put(f.ID, bad)
-				wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+				wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 			} else if f = w.upload(pdf); end != files.Ready {
 				_, err := w.records.End(w.ctx, f, files.Ending{State: end, At: w.clock.Now()})
 				wantErr(t, err, nil)
@@ -271,7 +272,7 @@ func TestReplayAfterTheEnd(t *testing.T) {
 				w.clock.Advance(10 * time.Minute)
 				w.put(f.ID, body)
 				for range 2 {
-					wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+					wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 				}
 			}
 			w.check()
@@ -300,9 +301,52 @@ func TestKilledAfterCopying(t *testing.T) {
 		wantErr(t, err, nil)
 		_, err = w.store.Seal(w.ctx, f, staged.ETag)
 		wantErr(t, err, nil)
-		wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+		wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 		if o := w.store.Objects(); len(o.Staged)+len(o.Sealed) > 0 {
 			t.Errorf("with a record %v: %d staged and %d sealed objects are left", recorded, len(o.Staged), len(o.Sealed))
 		}
 	}
+}
+
+// TestCopyOfReplay: a verifier that is told of other bytes than those that were verified, and ends or fails once it has
+// copied them, leaves nothing behind when the event of those bytes has been delivered.
+func TestCopyOfReplay(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]struct {
+		op   string
+		when filestest.When
+	}{"copied": {"Seal", filestest.After}, "not removed": {"Remove", filestest.Before}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLife(t)
+			f := l.reserve(draft(nil))
+			l.put(f.ID, pdf)
+			wantErr(t, l.verifier.Event(l.ctx, f.ID, etagOf(pdf)), nil)
+			replayed := append([]byte("%PDF-1.7 other"), pdf...)
+			l.put(f.ID, replayed)
+			l.faults.Fail(filestest.Step{Op: at.op, N: l.calls(at.op) + 1}, at.when)
+			_, err := l.verifier.Verify(l.ctx, f) // as read before it was ready
+			wantErr(t, err, filestest.ErrInjected)
+			if n := len(l.store.Objects().Sealed); n != 2 {
+				t.Fatalf("%d copies, want 2: the test is of none", n)
+			}
+			for range 2 {
+				wantErr(t, l.verifier.Event(l.ctx, f.ID, etagOf(replayed)), nil)
+				wantErr(t, l.verifier.Event(l.ctx, f.ID, etagOf(pdf)), nil) // late: this one is in use
+			}
+			o := l.store.Objects()
+			if len(o.Sealed) != 1 || len(o.Staged) != 0 || !bytes.Equal(o.Sealed[l.file(f.ID).Sealed], pdf) {
+				t.Errorf("%d copies and %d staged objects are left", len(o.Sealed), len(o.Staged))
+			}
+			wantErr(t, l.deleter.Delete(l.ctx, alice, f.ID), nil)
+			l.purge()
+			l.check()
+		})
+	}
+}
+
+// etagOf is the ETag of an object as S3 tells it in an event.
+func etagOf(body []byte) string {
+	sum := md5.Sum(body)
+	return hex.EncodeToString(sum[:])
 }

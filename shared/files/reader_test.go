@@ -71,7 +71,7 @@ func TestExits(t *testing.T) {
 	single := w.upload(pdf, func(d *files.Draft) { d.SingleUse = true })
 	rejected := w.reserve(draft(nil))
 	w.put(rejected.ID, bad)
-	wantErr(t, w.verifier.Event(w.ctx, rejected.ID), nil)
+	wantErr(t, w.verifier.Event(w.ctx, rejected.ID, ""), nil)
 	deleted := w.upload(pdf)
 	_, err := w.records.End(w.ctx, deleted, files.Ending{State: files.Deleted, At: w.clock.Now()})
 	wantErr(t, err, nil)
@@ -133,7 +133,7 @@ func TestShow(t *testing.T) {
 	_, err = show(files.Caller{Account: "other", Actor: "alice"}, f.ID)
 	wantErr(t, err, files.ErrFileNotFound)
 	w.put(f.ID, bad)
-	wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+	wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 	if got, err = show(alice, f.ID); err != nil || got.Reason == nil || got.Reason.Code != files.CodeTypeMismatch {
 		t.Errorf("rejected it is %+v, %v", got, err)
 	}

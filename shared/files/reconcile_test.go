@@ -101,11 +101,11 @@ func TestCopiesOfReservations(t *testing.T) {
 	f := l.reserve(draft(pdf))
 	l.put(f.ID, pdf)
 	l.faults.Fail(filestest.Step{Op: "MarkReady", N: 1}, filestest.Before)
-	wantErr(t, l.verifier.Event(l.ctx, f.ID), files.ErrTryAgain)
+	wantErr(t, l.verifier.Event(l.ctx, f.ID, ""), files.ErrTryAgain)
 	l.clock.Advance(3 * time.Hour)
 	// The next verifier finds the copy and is about to name it.
 	l.faults.Do(filestest.Step{Op: "MarkReady", N: 2}, filestest.Before, func() { l.reconcile() })
-	wantErr(t, l.verifier.Event(l.ctx, f.ID), nil)
+	wantErr(t, l.verifier.Event(l.ctx, f.ID, ""), nil)
 	l.wantState(f.ID, files.Ready)
 	l.check()
 }

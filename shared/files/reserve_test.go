@@ -60,7 +60,7 @@ func TestRenew(t *testing.T) {
 	waiting, ready := w.reserve(draft(pdf)), w.upload(pdf)
 	rejected := w.reserve(draft(nil))
 	w.put(rejected.ID, bad)
-	wantErr(t, w.verifier.Event(w.ctx, rejected.ID), nil)
+	wantErr(t, w.verifier.Event(w.ctx, rejected.ID, ""), nil)
 
 	get := func(c files.Caller, id string) (files.Reservation, error) { return w.renewer.Get(w.ctx, c, id) }
 	for _, c := range []struct {
@@ -162,7 +162,7 @@ func TestBytesToTheLimit(t *testing.T) {
 			for _, f := range w.records.Snapshot(t).Files {
 				if f.State == files.Reserved {
 					w.put(f.ID, []byte("BAD"))
-					wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+					wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 				}
 			}
 		},
@@ -279,7 +279,7 @@ func TestIdempotentReserve(t *testing.T) {
 	_, err = reserve("other")
 	wantErr(t, err, files.ErrIdempotencyMismatch)
 	w.put(first.File.ID, pdf)
-	wantErr(t, w.verifier.Event(w.ctx, first.File.ID), nil)
+	wantErr(t, w.verifier.Event(w.ctx, first.File.ID, ""), nil)
 	if again, err = reserve("d"); err != nil || again.File.State != files.Ready || again.Upload != nil {
 		t.Errorf("the repeat after verification: %+v, %v", again, err)
 	}

@@ -39,6 +39,9 @@ type Stage interface {
 	// Seal copies the staged object of f, which must still have the given ETag (else ErrStagedChanged or
 	// ErrNotUploaded), to a name of its own that depends on that ETag alone. It reads no body.
 	Seal(ctx context.Context, f File, etag string) (Sealed, error)
+	// CopyName returns the name of the copy that Seal makes of the staged object of id with the given ETag, quoted or not; ""
+	// when there can be none.
+	CopyName(id, etag string) string
 	// Discard deletes the staged object of id, if any.
 	Discard(ctx context.Context, id string) error
 	// Remove deletes a sealed object, if it exists.
@@ -87,11 +90,12 @@ type Verifier struct {
 // verifyAttempts bounds how often verification starts over when the staged object changes under it.
 const verifyAttempts = 4
 
-// Event handles the news that an object was staged for id, which need not be a file id. Whatever is staged for a file
-// that isn't reserved is removed. Of a file that has ended or never was, copies are removed too: the verifier that was
-// told before may have been killed between copying and finding out, after the bytes were purged. The error is nil when
-// nothing is left to do; after any other the event must be delivered again.
-func (v *Verifier) Event(ctx context.Context, id string) error {
+// Event handles the news that an object with the given ETag ("" if it isn't told) was staged for id, which need not be a
+// file id. Whatever is staged for a file that isn't reserved is removed, and so are copies, for the verifier that was told
+// before may have been killed between copying and finding out: of a file that has ended or never was all of them, of a
+// live one the copy of this object, unless it is the one that was verified. The error is nil when nothing is left to do;
+// after any other the event must be delivered again.
+func (v *Verifier) Event(ctx context.Context, id, etag string) error {
 	if !ValidID(id) {
 		return v.Stage.Discard(ctx, id)
 	}
@@ -106,13 +110,29 @@ func (v *Verifier) Event(ctx context.Context, id string) error {
 		return v.Stage.Purge(ctx, id)
 	}
 	if f.State != Reserved {
-		return v.Stage.Discard(ctx, id)
+		return v.discardReplay(ctx, f, etag)
 	}
 	_, err = v.Verify(ctx, f)
 	if errors.Is(err, ErrNotUploaded) || errors.Is(err, ErrUploadExpired) {
 		return nil // the object is gone again, or was late and has been removed
 	}
 	return err
+}
+
+// discardReplay removes what was staged for f after another object was verified, and its copy. The staged object goes first,
+// so that no copy of it can be begun afterwards.
+func (v *Verifier) discardReplay(ctx context.Context, f File, etag string) error {
+	if err := v.discard(ctx, f.ID); err != nil {
+		return err
+	}
+	copied := v.Stage.CopyName(f.ID, etag)
+	if copied == "" || copied == f.Sealed {
+		return nil
+	}
+	if err := v.Stage.Remove(ctx, copied); err != nil {
+		return fmt.Errorf("removing a copy that %s does not name: %w", f.ID, err)
+	}
+	return nil
 }
 
 // Verify brings a file that was read as reserved as far as its bytes allow and returns the record as it is then:

@@ -96,7 +96,7 @@ func TestBytesRead(t *testing.T) {
 		w.verifier.MaxFileBytes = 1 << 20
 		f := w.reserve(draft(nil, func(d *files.Draft) { d.ContentType = c.kind }))
 		w.put(f.ID, make([]byte, c.size))
-		wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+		wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 		if head, tail := w.store.BytesRead(); head != c.head || tail != c.tail {
 			t.Errorf("%s: %d bytes of the head and %d of the tail were read, want %d and %d", c.name, head, tail, c.head, c.tail)
 		}
@@ -130,7 +130,7 @@ func TestUploadTimes(t *testing.T) {
 			_, err := w.complete.Complete(w.ctx, alice, f.ID)
 			wantErr(t, err, c.err)
 			w.wantState(f.ID, c.want)
-			wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+			wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 			w.check()
 		})
 	}
@@ -151,7 +151,7 @@ func TestNeverUploaded(t *testing.T) {
 		w.clock.Set(filestest.Now.Add(c.at))
 		_, err := w.complete.Complete(w.ctx, alice, f.ID)
 		wantErr(t, err, c.want)
-		wantErr(t, w.verifier.Event(w.ctx, f.ID), nil) // an event without an object
+		wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil) // an event without an object
 	}
 	wantErr(t, w.records.Release(w.ctx, "acme", f.ID, w.clock.Now()), nil)
 	_, err := w.complete.Complete(w.ctx, alice, f.ID)
@@ -229,7 +229,7 @@ func TestRestlessStage(t *testing.T) {
 	f := w.reserve(draft(pdf))
 	w.put(f.ID, pdf)
 	w.verifier.Stage = restless{w.store}
-	wantErr(t, w.verifier.Event(w.ctx, f.ID), files.ErrTryAgain)
+	wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), files.ErrTryAgain)
 	w.wantState(f.ID, files.Reserved)
 }
 
@@ -261,7 +261,7 @@ func TestBrokenHead(t *testing.T) {
 	f := w.reserve(draft(pdf))
 	w.put(f.ID, pdf)
 	w.verifier.Stage = broken{w.store}
-	err := w.verifier.Event(w.ctx, f.ID)
+	err := w.verifier.Event(w.ctx, f.ID, "")
 	wantErr(t, err, files.ErrTryAgain)
 	wantErr(t, err, io.ErrUnexpectedEOF)
 	w.wantState(f.ID, files.Reserved)
@@ -289,7 +289,7 @@ func TestHeadIsClosed(t *testing.T) {
 		w.put(f.ID, body)
 		s := &closing{Store: w.store}
 		w.verifier.Stage = s
-		wantErr(t, w.verifier.Event(w.ctx, f.ID), nil)
+		wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), nil)
 		if s.opened != 1 || s.closed != 1 {
 			t.Errorf("%d bytes: opened %d and closed %d times", len(body), s.opened, s.closed)
 		}
@@ -335,7 +335,7 @@ func TestUnknownErrors(t *testing.T) {
 			}
 			return nil
 		})
-		wantErr(t, w.verifier.Event(w.ctx, f.ID), strange)
+		wantErr(t, w.verifier.Event(w.ctx, f.ID, ""), strange)
 		if s := w.file(f.ID).State; s == files.Rejected || op != "Discard" && s != files.Reserved {
 			t.Errorf("after an error of %s it is %s", op, s)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"claimcheck.dev/claimcheck/shared/files"
@@ -201,6 +202,11 @@ func testStageDiscard(t *testing.T, s ObjectStore) {
 	s.Put(t, f.ID, body)
 	staged, _ := open(t, s.Stage, f.ID)
 	sealed := seal(t, s.Stage, f, staged.ETag)
+	for etag, want := range map[string]string{staged.ETag: sealed.Object, strings.Trim(staged.ETag, `"`): sealed.Object, "": "", `""`: ""} {
+		if got := s.Stage.CopyName(f.ID, etag); got != want {
+			t.Errorf("the copy with the ETag %s is called %q, want %q", etag, got, want)
+		}
+	}
 	for range 2 {
 		wantStageErr(t, s.Stage.Discard(t.Context(), f.ID), nil)
 	}

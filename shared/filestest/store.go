@@ -159,7 +159,17 @@ func (s *Store) PutSealed(ctx context.Context, f files.File, body []byte) (files
 
 const sealedPrefix = "sealed/"
 
-func sealedName(id, version string) string { return sealedPrefix + id + "/" + version }
+func sealedName(id, version string) string {
+	return sealedPrefix + id + "/" + strings.Trim(version, `"`)
+}
+
+// CopyName implements files.Stage.
+func (s *Store) CopyName(id, etag string) string {
+	if strings.Trim(etag, `"`) == "" {
+		return ""
+	}
+	return sealedName(id, etag)
+}
 
 func stagedName(id string) string { return "staged/" + id }
 

@@ -164,6 +164,14 @@ func (s *Store) Seal(ctx context.Context, f files.File, etag string) (files.Seal
 	return sealed(key, out.CopyObjectResult.ChecksumSHA256, out.CopyObjectResult.ChecksumType)
 }
 
+// CopyName implements files.Stage.
+func (s *Store) CopyName(id, etag string) string {
+	if key, err := keys.Sealed(id, etag); err == nil {
+		return key
+	}
+	return "" // no ETag of S3
+}
+
 // sealed describes the copy that exists at key, or returns ErrStagedChanged when there is none.
 func (s *Store) sealed(ctx context.Context, key string) (files.Sealed, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{

@@ -1,4 +1,5 @@
-// Package cleanup assembles the domain's Cleaner from its adapters, for every function that ends files.
+// Package cleanup assembles the domain's Cleaner from its adapters, for every function that ends files on
+// request.
 package cleanup
 
 import (
