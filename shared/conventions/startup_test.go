@@ -105,8 +105,12 @@ func provided(url string) map[string]string {
 	}
 }
 
-// sample is a value for a reference: a parameter's default, or text that stands for a resource.
+// sample is a value for a reference: a parameter's default, or text that stands for a resource. What is no reference is the
+// value itself.
 func sample(tr tree, reference string) string {
+	if !strings.Contains(reference, "${") {
+		return reference
+	}
 	if d := str(tr, "Parameters", unref(reference), "Default"); d != "" {
 		return d
 	}

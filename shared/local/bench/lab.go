@@ -24,8 +24,8 @@ type lab struct {
 	data   string
 }
 
-// openLab starts a stack on a fresh data folder inside out.
-func openLab(ctx context.Context, root, out string) (*lab, error) {
+// openLab starts a stack with some template parameters on a fresh data folder inside out.
+func openLab(ctx context.Context, root, out string, params map[string]string) (*lab, error) {
 	data, err := os.MkdirTemp(out, "stack-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the local stack: %w", err)
@@ -39,7 +39,7 @@ func openLab(ctx context.Context, root, out string) (*lab, error) {
 		l.close()
 		return nil, fmt.Errorf("making a log for the local stack: %w", err)
 	}
-	if l.stack, err = stack.Start(ctx, stack.Options{Root: root, Data: data, Log: l.log}); err != nil {
+	if l.stack, err = stack.Start(ctx, stack.Options{Root: root, Data: data, Params: params, Log: l.log}); err != nil {
 		text, _ := os.ReadFile(l.log.Name())
 		l.close()
 		return nil, fmt.Errorf("starting the local stack: %w\n%s", err, text)

@@ -159,7 +159,7 @@ func runSpeed(ctx context.Context, o options, stdout, stderr io.Writer) error {
 
 // countOnStack fills in what the local stack tells.
 func (r *results) countOnStack(ctx context.Context, o options) (err error) {
-	l, err := openLab(ctx, o.root, o.out)
+	l, err := openLab(ctx, o.root, o.out, shortUploads)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (r *results) countOnStack(ctx context.Context, o options) (err error) {
 func runLoadCommand(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	where := observe()
 	fmt.Fprintln(stderr, "starting the local stack")
-	l, err := openLab(ctx, o.root, o.out)
+	l, err := openLab(ctx, o.root, o.out, nil)
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,8 @@ a connection whose answer overtakes the end of its request. The presign session 
 start, the peers with their first request, as their SDK does by itself; those called early fetch it during their start too. The share of 128 MB is %s, applied from
 the first request on, because Lambda gives a whole CPU during init; the row with the share throughout shows the programs without that. %s
 trusts the stand-ins' authority beside as many others as it carries for AWS; %s has the %d of this system to read, Node.js its own.
+%s has the template's environment, and with it GOMAXPROCS=1; the peers set nothing of the kind.
 %s remembers a key for 60 seconds and %s reads it for each request: both rows are given. %s and %s are built as their names say in
 shared/local/bench/peers; the size of Node.js itself is not counted.
-`, n.cold, n.throttled, n.warm, n.events, warmUp, answerPause, ours, r.where.quota, ours, typ, r.where.authorities, ours, typ, typ, node)
+`, n.cold, n.throttled, n.warm, n.events, warmUp, answerPause, ours, r.where.quota, ours, typ, r.where.authorities, ours, ours, typ, typ, node)
 }

@@ -44,7 +44,7 @@ type standIns struct {
 
 	mu     sync.Mutex
 	counts map[string]int
-	conns  map[net.Conn]bool // of DynamoDB and STS, open
+	conns  map[net.Conn]bool // open
 	pause  time.Duration     // before DynamoDB's answers
 	life   time.Duration     // of a session
 }

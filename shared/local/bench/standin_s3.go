@@ -17,7 +17,7 @@ func (s *standIns) fileRow(id string) []byte {
 	size := int64(len(s.object))
 	return row(map[string]value{
 		"pk": {"S": id}, "sk": {"S": "file"}, "list_pk": {"S": "files#acme"}, "list_sk": {"S": "001767225600#" + id},
-		"account": {"S": "acme"}, "actor": {"S": "ada"}, "state": {"S": "reserved"}, "purpose": {"S": "input"},
+		"account": {"S": "acme"}, "actor": {"S": "ada"}, "state": {"S": "reserved"}, "purpose": {"S": "upload"}, "counted": {"BOOL": true},
 		"filename": {"S": "object"}, "content_type": {"S": "application/octet-stream"}, "size": number(size), "charged": number(size),
 		"created_at": number(now), "upload_by": number(now + 900), "expires_at": number(now + 86400), "ttl": number(now + 3*86400),
 		"write": {"S": "0123456789abcdefghijklmnop"},

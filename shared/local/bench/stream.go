@@ -78,11 +78,11 @@ func compareVerification(ctx context.Context, root, out string, s *standIns, n r
 		return c, err
 	}
 	env["AWS_CA_BUNDLE"], env["AWS_ENDPOINT_URL_S3"] = s.AWS, s.S3
-	ours, err := begin(ctx, folderVerify, []string{filepath.Join(out, folderVerify, "bootstrap")}, env)
+	function, err := begin(ctx, folderVerify, []string{filepath.Join(out, folderVerify, "bootstrap")}, env)
 	if err != nil {
 		return c, err
 	}
-	defer ours.stop()
+	defer function.stop()
 	peer, err := begin(ctx, stream, []string{filepath.Join(out, stream, "bootstrap")}, map[string]string{"SSL_CERT_FILE": s.CA})
 	if err != nil {
 		return c, err
@@ -92,14 +92,14 @@ func compareVerification(ctx context.Context, root, out string, s *standIns, n r
 	object := fmt.Appendf(nil, `{"url":%q}`, s.S3+"/object")
 	read := func() []byte { return object }
 	anything := func([]byte) error { return nil } // the peer answers an error by itself
-	if _, err := ours.cpuOfEvents(ctx, warmUp, sample.next, checkVerified, nil); err != nil {
+	if _, err := function.cpuOfEvents(ctx, warmUp, sample.next, checkVerified, nil); err != nil {
 		return c, err
 	}
 	if _, err := peer.cpuOfEvents(ctx, 1, read, anything, nil); err != nil { // opens the connection
 		return c, err
 	}
 	for round := range n.warm {
-		cpu, err := ours.cpuOfEvents(ctx, n.events, sample.next, checkVerified, nil)
+		cpu, err := function.cpuOfEvents(ctx, n.events, sample.next, checkVerified, nil)
 		if err != nil {
 			return c, err
 		}
