@@ -186,6 +186,7 @@ func withRetryAfter(ctx context.Context, r Creator, f File, limit *LimitError, n
 		return fmt.Errorf("looking for the next end: %w", err)
 	}
 	out := *limit
+	out.Bytes = f.Charged
 	out.RetryAfter = time.Second
 	if wait := end.Sub(now); wait > time.Second {
 		out.RetryAfter = wait

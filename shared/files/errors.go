@@ -88,10 +88,11 @@ const (
 )
 
 // LimitError refuses what would exceed a quota. RetryAfter is the time until the first hold that ends, at least a
-// second.
+// second. Bytes is what the refused file is charged: over a Max in bytes it would fit at no time.
 type LimitError struct {
 	Kind       LimitKind
 	Max        int64
+	Bytes      int64
 	RetryAfter time.Duration
 }
 

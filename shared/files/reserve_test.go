@@ -135,7 +135,7 @@ func TestBytesToTheLimit(t *testing.T) {
 		w.upload([]byte("x"))
 		_, err := w.uploads.Reserve(w.ctx, alice, draft([]byte("x")), nil)
 		limit := as[*files.LimitError](t, err)
-		if limit.Kind != files.LimitBytes || limit.Max != 2000 || limit.RetryAfter != time.Hour {
+		if limit.Kind != files.LimitBytes || limit.Max != 2000 || limit.Bytes != 1 || limit.RetryAfter != time.Hour {
 			t.Errorf("one byte more: %+v", *limit)
 		}
 		w.check()

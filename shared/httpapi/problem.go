@@ -128,6 +128,9 @@ func limitProblem(e *files.LimitError) problem {
 	case files.LimitBytes:
 		p.status, p.code, p.title = 403, "storage_quota_exceeded", "Storage quota exceeded"
 		p.detail = fmt.Sprintf("The account may hold %d live bytes. Delete files or wait until some expire.", e.Max)
+		if e.Bytes > e.Max {
+			p.detail = fmt.Sprintf("The account may hold %d live bytes, and this file alone counts %d. It can't be stored: send a smaller one, or declare size_bytes if it is smaller.", e.Max, e.Bytes)
+		}
 		p.members = map[string]any{"max_live_bytes": e.Max}
 	case files.LimitReservations:
 		p.status, p.code, p.title = 429, "too_many_reservations", "Too many reservations"

@@ -264,6 +264,17 @@ func TestProblemMembers(t *testing.T) {
 	}
 }
 
+// Who is told to wait for room must find some: a file over the whole quota never does.
+func TestQuotaTellsWhatNeverFits(t *testing.T) {
+	t.Parallel()
+	for bytes, waits := range map[int64]bool{1: true, 7: true, 8: false} {
+		_, doc := document(t, "POST", &files.LimitError{Kind: files.LimitBytes, Max: 7, Bytes: bytes, RetryAfter: time.Minute})
+		if got := strings.Contains(fmt.Sprint(doc["detail"]), "wait until"); got != waits {
+			t.Errorf("for %d bytes of 7 it says: %s", bytes, doc["detail"])
+		}
+	}
+}
+
 // Of an unexpected error a client learns nothing.
 func TestInternalErrorsHaveFixedText(t *testing.T) {
 	t.Parallel()
