@@ -179,7 +179,7 @@ func abandon(ctx context.Context, r Creator, f File, idem *Idempotency, err erro
 	return err
 }
 
-// withRetryAfter completes limit with the time until quota comes free.
+// withRetryAfter completes limit with what f is charged and the time until quota comes free.
 func withRetryAfter(ctx context.Context, r Creator, f File, limit *LimitError, now time.Time) error {
 	end, err := r.NextEnd(ctx, f.Account, f.Actor, limit.Kind)
 	if err != nil {

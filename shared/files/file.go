@@ -113,6 +113,9 @@ func (f File) At(now time.Time) State {
 	return f.State
 }
 
+// uses reports whether f is live and its bytes are in object.
+func (f File) uses(object string) bool { return f.State.Live() && f.Sealed == object }
+
 // Gone returns the error that explains why f can't be used at now, or nil while it is live.
 func (f File) Gone(now time.Time) error {
 	switch f.At(now) {

@@ -122,7 +122,7 @@ func (s *Inline) settled(ctx context.Context, id string, ours Sealed) (File, err
 	if err != nil {
 		return File{}, fmt.Errorf("reading %s again: %w", id, err)
 	}
-	if current.Sealed != ours.Object || !current.State.Live() {
+	if !current.uses(ours.Object) {
 		if err := s.remove(ctx, id, ours); err != nil {
 			return File{}, err
 		}

@@ -235,7 +235,7 @@ func (r *Reconciler) objects(ctx context.Context, page []StoredObject, out *tall
 // needs reports whether o is of use to f. While f is reserved any copy may be: a verifier that finds the copy of one
 // that was killed names that.
 func needs(f File, o StoredObject) bool {
-	return f.State == Reserved || !o.Staged && f.State.Live() && f.Sealed == o.Object
+	return f.State == Reserved || !o.Staged && f.uses(o.Object)
 }
 
 // records looks for files whose object is gone, for live files whose quota nobody holds and for those that should have

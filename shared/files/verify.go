@@ -126,7 +126,7 @@ func (v *Verifier) discardReplay(ctx context.Context, f File, etag string) error
 		return err
 	}
 	copied := v.Stage.CopyName(f.ID, etag)
-	if copied == "" || copied == f.Sealed {
+	if copied == "" || f.uses(copied) {
 		return nil
 	}
 	if err := v.Stage.Remove(ctx, copied); err != nil {
@@ -305,7 +305,7 @@ func (v *Verifier) lost(ctx context.Context, id string, ours Sealed) (File, erro
 	if current.State == Reserved { // nobody has moved it: another verifier may yet name this very copy
 		return File{}, ErrStateChanged
 	}
-	if current.Sealed != ours.Object || !current.State.Live() {
+	if !current.uses(ours.Object) {
 		if err := v.Stage.Remove(ctx, ours.Object); err != nil {
 			return File{}, fmt.Errorf("removing the losing copy of %s: %w", id, err)
 		}
