@@ -141,14 +141,11 @@ func shippedFunction(t *testing.T, p program, env map[string]string) *process {
 	all := maps.Clone(p.env)
 	maps.Copy(all, env)
 	maps.DeleteFunc(all, func(_, v string) bool { return v == "" })
-	proc, err := launch(p.name, p.command, all)
+	proc, err := begin(t.Context(), p.name, p.command, all)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(proc.stop)
-	if _, err := proc.ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	return proc
 }
 

@@ -114,11 +114,11 @@ func (r *results) goals() []goal {
 		}
 	}
 	list = append(list,
-		relative("CPU of start + first reserve", "%.2f ms", us.cold.median(), typ, other.cold.median(), maxCPUTyp).because(r.ofFloor("%.2f ms", func(f *figures) float64 { return f.cold.median() })),
-		relative("CPU of a later reserve, key known", "%.2f ms", us.knownCPU.median(), typ, other.knownCPU.median(), maxWarmTyp).because(r.ofFloor("%.2f ms", func(f *figures) float64 { return f.knownCPU.median() })),
-		relative("… key new to the instance", "%.2f ms", us.warmCPU.median(), typ, other.warmCPU.median(), 1).report(),
-		relative("peak memory", "%.1f MiB", us.peak.median(), typ, other.peak.median(), maxPeakTyp).because(r.ofFloor("%.1f MiB", func(f *figures) float64 { return f.peak.median() })),
-		relative("size of the binary", "%.1f MiB", us.size, typ, other.size, maxSizeTyp).because(r.ofFloor("%.1f MiB", func(f *figures) float64 { return f.size })),
+		r.besideTyp("CPU of start + first reserve", "%.2f ms", func(f *figures) float64 { return f.cold.median() }, maxCPUTyp),
+		r.besideTyp("CPU of a later reserve, key known", "%.2f ms", func(f *figures) float64 { return f.knownCPU.median() }, maxWarmTyp),
+		r.besideTyp("… key new to the instance", "%.2f ms", func(f *figures) float64 { return f.warmCPU.median() }, 1).report(),
+		r.besideTyp("peak memory", "%.1f MiB", func(f *figures) float64 { return f.peak.median() }, maxPeakTyp),
+		r.besideTyp("size of the binary", "%.1f MiB", func(f *figures) float64 { return f.size }, maxSizeTyp),
 	)
 	for _, v := range r.verified {
 		list = append(list, absolute("bytes read to verify "+v.name, float64(v.read), "", float64(v.limit)))
@@ -174,13 +174,13 @@ func (r *results) whyVerify() string {
 		event, requests, each(r.compared.verify.median()), each(maxVerifyCPU*r.compared.stream.median()))
 }
 
-// ofFloor is the share of a figure that any Go program has.
-func (r *results) ofFloor(form string, figure func(*figures) float64) string {
-	least := r.of(floor)
-	if least == nil {
-		return ""
+// besideTyp is a goal that bounds a figure by that of typ. What any Go program has of it explains it.
+func (r *results) besideTyp(what, form string, figure func(*figures) float64, limit float64) goal {
+	g := relative(what, form, figure(r.of(ours)), typ, figure(r.of(typ)), limit)
+	if least := r.of(floor); least != nil {
+		g.why = fmt.Sprintf(form+" of it are what a Go program with a fixed answer takes", figure(least))
 	}
-	return fmt.Sprintf(form+" of it are what a Go program with a fixed answer takes", figure(least))
+	return g
 }
 
 // reasons lists why goals are missed, a line each.

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"claimcheck.dev/claimcheck/shared/local/stack"
 	"claimcheck.dev/claimcheck/shared/local/template"
 )
 
@@ -42,10 +43,10 @@ type program struct {
 	fixed   bool // answers without doing the work
 }
 
-// The flags that ship, as in the Makefile, and what `go build` does by itself. Without cgo in both: what is built for
-// another processor, as for Lambda's arm64, has none.
+// The flags that ship, and what `go build` does by itself. Without cgo in both: what is built for another processor, as for
+// Lambda's arm64, has none.
 var (
-	shipped  = []string{"-trimpath", "-buildvcs=false", "-tags", "lambda.norpc,nethttpomithttp2", "-ldflags=-s -w"}
+	shipped  = stack.BuildFlags
 	defaults = []string{}
 )
 
@@ -200,14 +201,22 @@ type requests struct {
 	count  int
 }
 
-func newRequests(root string) (*requests, error) {
-	text, err := os.ReadFile(filepath.Join(root, "events", "reserve-upload.json"))
-	if err != nil {
-		return nil, fmt.Errorf("reading the sample event: %w", err)
+// readSample decodes the sample event of a function.
+func readSample(root, folder string, event any) error {
+	text, err := os.ReadFile(filepath.Join(root, "events", folder+".json"))
+	if err == nil {
+		err = json.Unmarshal(text, event)
 	}
+	if err != nil {
+		return fmt.Errorf("reading the sample event of %s: %w", folder, err)
+	}
+	return nil
+}
+
+func newRequests(root string) (*requests, error) {
 	r := &requests{}
-	if err := json.Unmarshal(text, &r.sample); err != nil {
-		return nil, fmt.Errorf("reading the sample event: %w", err)
+	if err := readSample(root, folderReserve, &r.sample); err != nil {
+		return nil, err
 	}
 	headers, ok := r.sample["headers"].(map[string]any)
 	if !ok {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -19,16 +18,14 @@ type uploads struct {
 }
 
 func newUploads(root, bucket string) (*uploads, error) {
-	text, err := os.ReadFile(filepath.Join(root, "events", "verify-upload.json"))
 	u := &uploads{}
-	if err == nil {
-		err = json.Unmarshal(text, &u.batch)
+	if err := readSample(root, folderVerify, &u.batch); err != nil {
+		return nil, err
 	}
-	if err == nil && len(u.batch.Records) == 1 {
-		err = json.Unmarshal([]byte(u.batch.Records[0].Body), &u.upload)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the sample event: %w", err)
+	if len(u.batch.Records) == 1 {
+		if err := json.Unmarshal([]byte(u.batch.Records[0].Body), &u.upload); err != nil {
+			return nil, fmt.Errorf("reading the message in the sample event: %w", err)
+		}
 	}
 	if len(u.upload.Records) != 1 {
 		return nil, fmt.Errorf("the sample event has %d messages and %d uploads, not one of each", len(u.batch.Records), len(u.upload.Records))
